@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -32,65 +31,60 @@ _OUTPUT: Final = re.compile(
 def read_ansible(path: Path) -> Inventory:
     """Facts of a folder (one file per host), or of a file with the output of the setup module or of a fact cache."""
     notes: list[str] = []
-    nodes: list[tuple[str, FoundNode]] = []
+    nodes: list[FoundNode] = []
     try:
         documents = list(_documents(path))
     except OSError as error:
         raise InventoryError(f"{path}: {error.strerror}") from error
-    for host, document in documents:
+    for host, read in documents:
         try:
-            found = _node(host, document)
+            found = _node(host, read())
+        except (InventoryError, OSError) as error:
+            found = str(error)
         except Exception as error:  # what nobody foresaw of one host is no other's failure
             found = f"internal error: {type(error).__name__}: {error}"
         if isinstance(found, str):
             notes.append(f"host {host} is left out: {found}")
         else:
-            nodes.append((host, found))
+            nodes.append(found)
     if not nodes:
         reason = f": {notes[0]}" if notes else ""
         raise InventoryError(f"{path}: no host with facts; expected ansible all -m setup --tree DIR{reason}")
     return Inventory(
         source=f"Ansible facts of {path}",
-        nodes=tuple(sorted(_named_apart(nodes), key=lambda node: node.facts.name)),
+        nodes=tuple(sorted(nodes, key=lambda node: node.facts.name)),
         notes=tuple(notes),
         unknown=_UNKNOWN,
     )
 
 
-def _named_apart(nodes: Iterable[tuple[str, FoundNode]]) -> Iterator[FoundNode]:
-    """Each by its short name, else by the operator's where several have the same."""
-    found = list(nodes)
-    times = Counter(node.facts.name for _, node in found)
-    for host, node in found:
-        yield node if times[node.facts.name] == 1 else replace(node, facts=replace(node.facts, name=host))
-
-
-def _documents(path: Path) -> Iterator[tuple[str, Any]]:
+def _documents(path: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Hosts, each with what reads its document: a broken one is no other's failure."""
     if path.is_dir():
         for file in sorted(path.iterdir()):
             if file.is_file():
-                yield file.stem if file.suffix == ".json" else file.name, _json(file.read_bytes(), str(file))
+                yield file.stem if file.suffix == ".json" else file.name, partial(_of_file, file)
         return
     text = path.read_text(encoding="utf-8", errors="replace")
     starts = list(_OUTPUT.finditer(text))
-    if not starts:
-        document = _json(text.encode(), str(path))
-        if isinstance(document, Mapping) and not _facts(document):
-            yield from ((str(host), facts) for host, facts in document.items())
-        else:
-            yield str(_facts(document).get("nodename") or path.stem), document
+    if starts:
+        yield from ((one["host"], partial(_json, text, str(path), one.end())) for one in starts)
         return
-    decoder = json.JSONDecoder()
-    for start in starts:
-        try:
-            yield start["host"], decoder.raw_decode(text, start.end())[0]
-        except (ValueError, RecursionError) as error:
-            raise InventoryError(f"{path}, host {start['host']}: not valid JSON: {error}") from error
+    document = _json(text.encode(), str(path))
+    if isinstance(document, Mapping) and not _facts(document):
+        yield from ((str(host), partial(document.get, host)) for host in document)
+    else:
+        yield str(_facts(document).get("nodename") or path.stem), lambda: document
 
 
-def _json(data: bytes, name: str) -> Any:
+def _of_file(file: Path) -> Any:
+    return _json(file.read_bytes(), str(file))
+
+
+def _json(data: bytes | str, name: str, start: int = 0) -> Any:
+    """The document, or the one that begins at ``start`` of a text."""
     try:
-        return json.loads(data)
+        return json.JSONDecoder().raw_decode(data, start)[0] if isinstance(data, str) else json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InventoryError(f"{name}: not valid JSON: {error}") from error
 
@@ -124,8 +118,7 @@ def _node(host: str, document: Any) -> FoundNode | str:
     cpus = facts.get("processor_vcpus")
     return FoundNode(
         facts=NodeFacts(
-            # The operator's name, or its first part; a host may call itself as another is called.
-            name=host.partition(".")[0] if host.partition(".")[0] == facts.get("nodename") else host,
+            name=host,  # the operator's: a host may call itself as another is called
             arch=arch,
             base_page_bytes=base,
             huge_page_sizes_bytes=sizes,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
 
 def is_one_host(one: str, other: str) -> bool:
     """Whether both may be names of one host: letters of either case, and one of them may lack the domain.
@@ -10,3 +14,31 @@ def is_one_host(one: str, other: str) -> bool:
     """
     short, long = sorted((one.lower(), other.lower()), key=len)
     return short == long or (long.partition(".")[0] == short and not short.isdecimal())
+
+
+class HostNames(Generic[T]):
+    """Things by names of hosts, found by each name that :func:`is_one_host` takes for theirs."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, list[T]] = {}
+        self._first: dict[str, list[T]] = {}
+
+    def add(self, name: str, thing: T) -> None:
+        """Keep ``thing`` under ``name``."""
+        whole, first = _parts(name)
+        self._whole.setdefault(whole, []).append(thing)
+        if first is not None:
+            self._first.setdefault(first, []).append(thing)
+
+    def of(self, name: str) -> list[T]:
+        """What may be of the host that is called ``name``."""
+        whole, first = _parts(name)
+        bare = self._whole.get(first, ()) if first is not None else ()
+        return [*self._whole.get(whole, ()), *bare, *self._first.get(whole, ())]
+
+
+def _parts(name: str) -> tuple[str, str | None]:
+    """A name without its letters' case, and the part before its domain."""
+    whole = name.lower()
+    first, dot, _ = whole.partition(".")
+    return whole, first if dot and not first.isdecimal() else None

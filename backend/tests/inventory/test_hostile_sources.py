@@ -345,16 +345,6 @@ def test_facts_of_any_kind_are_an_answer_or_a_sentence(tmp_path: Path, what: str
     assert all(letter.isprintable() or letter == "\n" for letter in found)
 
 
-def test_a_host_is_called_what_the_operator_calls_it(tmp_path: Path) -> None:
-    for host, memory in (("db-1", 64_000), ("web-9", 1_000)):
-        facts = {"ansible_facts": {"ansible_memtotal_mb": memory, "ansible_nodename": "db-1"}}
-        (tmp_path / host).write_text(json.dumps(facts))
-    assert [node.facts.name for node in read_ansible(tmp_path).nodes] == ["db-1", "web-9"]
-    (tmp_path / "db-1.test").write_text((tmp_path / "db-1").read_text())
-    (tmp_path / "db-1").rename(tmp_path / "db-1.prod")
-    assert [node.facts.name for node in read_ansible(tmp_path).nodes] == ["db-1.prod", "db-1.test", "web-9"]
-
-
 OBJECTS: dict[str, Any] = {
     "a quantity of digits": {"memory": "9" * 5_000 + "Gi"},
     "an exponent": {"memory": "1e999999999"},
@@ -462,15 +452,3 @@ def test_a_node_of_which_not_even_the_question_is_known_leaves_the_others(monkey
     first, second = answer(read_csv(HEAD + "a,64Gi,,redis,,,\nb,64Gi,,postgresql,17,,\n", "t")).nodes
     assert first.not_planned_because == "internal error: ValueError: odd"
     assert second.plan is not None
-
-
-def test_what_nobody_foresaw_of_one_host_leaves_out_that_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hugeplan.inventory import ansible  # noqa: PLC0415 - a private part of it fails
-
-    read = ansible._node
-    monkeypatch.setattr(ansible, "_node", lambda host, one: read(host, one) if host == "b" else {}[host])
-    for host in "ab":
-        (tmp_path / host).write_text('{"ansible_memtotal_mb": 1024}')
-    found = read_ansible(tmp_path)
-    assert [node.facts.name for node in found.nodes] == ["b"]
-    assert [note for note in found.notes if note.startswith("host a is left out: internal error: KeyError")] != []

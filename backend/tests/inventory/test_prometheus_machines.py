@@ -194,6 +194,32 @@ def test_an_import_without_a_database_says_what_is_left_out(capsys: pytest.Captu
     assert "nodes k1 (64 GiB, k1 at 10.0.1.1:9100 16 GiB) are left out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["DB-A", "db-a.x", "Db-A.", "K1", "k1.x"])
+def test_another_spelling_of_a_hosts_name_is_that_name(name: str) -> None:
+    """Who copies files to the hosts that they are named after has no other host for it, nor has ``hugeplan apply``."""
+    found, notes = read([*OWN, *node("k2", "10.0.1.2"), *node(name, "10.9.9.9", 512, **STRANGER)])
+    assert (found, f"nodes {name} are left out, their hosts stay: " in notes) == ({**HONEST, "k2": 64}, True)
+    for job in ("t/node-x", "t/program"):
+        found, notes = read([*OWN, *host(name, "10.9.9.9", 512, job=job)])
+        assert found == {**HONEST, "10.9.9.9:9100": 512}
+        assert "hosts 10.9.9.9:9100 go by addresses: " in notes
+    found, notes = read([*OWN, *host(name, "10.9.9.9", 512)])
+    assert found.keys() & {"DB-A", "db-a.x", "Db-A.", "K1", "k1.x"} == set()
+    assert "go by addresses: " in notes
+    assert not read([*OWN, *node("k2", "10.0.1.2", job="a"), *node("K2", job="b")])[0].keys() & {"k2", "K2"}
+
+
+def test_names_with_one_first_part_are_as_many_hosts() -> None:
+    """As those of ACK, TKE and CCE have."""
+    nodes = [line for i in range(3) for line in (*node(f"cn-b.10.0.0.{i}", f"10.0.0.{i}"), *node(f"10.0.1.{i}"))]
+    hosts = [line for i in range(3) for line in host(f"cn-b.10.0.0.{i}", f"10.0.0.{i}")]
+    honest = read([*nodes, *hosts])
+    assert (len(honest[0]), honest[1]) == (6, "")
+    found, notes = read([*nodes, *hosts, *host("cn-b", "10.9.9.9", job="t/program")])
+    assert found == {**honest[0], "10.9.9.9:9100": 64}
+    assert "hosts 10.9.9.9:9100 go by addresses: " in notes
+
+
 class Recorded:
     """A node and a host of each number, all at one address."""
 

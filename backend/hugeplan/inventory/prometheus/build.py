@@ -20,6 +20,7 @@ from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
 from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters
 from hugeplan.inventory.prometheus.pods import Pod, exported_settings, histories, read_pods, resource_of
 from hugeplan.planner.demand import DemandContext
+from hugeplan.planner.host_names import HostNames
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Tenant, named
 from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
 
@@ -111,12 +112,14 @@ def _nodes_of(tables: Tables, span: _Span, server: Tables | None, notes: list[st
 
 
 def _of_one_name(nodes: list[FoundNode], notes: list[str]) -> list[FoundNode]:
-    """The nodes whose names no other has: a host, a node and one of a cluster may be told of under one."""
-    names = Counter(node.facts.name for node in nodes)
-    twice = sorted(name for name, count in names.items() if count > 1)
+    """The nodes whose host no other has: a host, a node and one of a cluster may be told of under its names."""
+    hosts = HostNames[FoundNode]()
+    for node in nodes:
+        hosts.add(node.facts.name, node)
+    twice = {node.facts.name for node in nodes if len(hosts.of(node.facts.name)) > 1}
     if twice:
-        notes.append(f"nodes {named(twice)} are left out: two are told of under one name")
-    return [node for node in nodes if names[node.facts.name] == 1]
+        notes.append(f"nodes {named(sorted(twice))} are left out: two are told of under one host's name")
+    return [node for node in nodes if node.facts.name not in twice]
 
 
 def _in_cluster(node: FoundNode, cluster: str) -> FoundNode:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 from hugeplan.inventory.model import FoundNode
@@ -14,6 +12,7 @@ from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import Series
 from hugeplan.inventory.prometheus.clusters import Tables
 from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.host_names import HostNames
 from hugeplan.planner.model import (
     EVERYTHING_IN_USE,
     KIB,
@@ -127,9 +126,7 @@ def read_hosts(tables: Tables, notes: list[str]) -> list[Host]:
             host.cpus = int(one.value)
     twice = {at for (at, rank, *_), things in said.items() if len(things) > 1 and rank == hosts[at].rank}
     hosts = {at: host for at, host in hosts.items() if at not in twice}
-    names = Counter((host.name, host.rank) for host in hosts.values())
-    best = {host.name: host.rank for host in sorted(hosts.values(), key=attrgetter("rank"), reverse=True)}
-    alike = [host for host in hosts.values() if names[host.name, host.rank] > 1 or host.rank > best[host.name]]
+    alike = _alike(list(hosts.values()))
     for host in alike:  # a host says its name itself
         host.name = host.instance
     if twice:
@@ -137,6 +134,17 @@ def read_hosts(tables: Tables, notes: list[str]) -> list[Host]:
     if alike:
         notes.append(f"hosts {named(sorted(host.name for host in alike))} go by addresses: others say the same names")
     return [host for host in ordered if hosts.get(host.instance) is host and host.values.get("MemTotal")]
+
+
+def _alike(hosts: Sequence[Host]) -> list[Host]:
+    """Hosts whose name another says that is known as well or better."""
+    names, found = HostNames[Host](), list[Host]()
+    for rank in sorted({host.rank for host in hosts}):
+        these = [host for host in hosts if host.rank == rank]
+        for host in these:
+            names.add(host.name, host)
+        found += [host for host in these if len(names.of(host.name)) > 1]
+    return found
 
 
 def _keep(values: dict[str, int], entry: str, value: int) -> None:

@@ -15,6 +15,7 @@ from hugeplan.inventory.prometheus.believed import EXPORTER, Teller, ranks, size
 from hugeplan.inventory.prometheus.client import Series
 from hugeplan.inventory.prometheus.clusters import LABEL, Tables
 from hugeplan.inventory.prometheus.hosts import Host
+from hugeplan.planner.host_names import HostNames
 from hugeplan.planner.model import named
 from hugeplan.planner.units import format_bytes
 
@@ -32,9 +33,10 @@ class _Told:
 
 @dataclass(slots=True)
 class _Nodes:
-    """The nodes that are told of, by own name and by address."""
+    """The nodes that are told of, by own name, by names of its host and by address."""
 
     names: dict[str, _Told] = field(default_factory=dict)
+    of_host: HostNames[_Told] = field(default_factory=HostNames)
     addresses: dict[str, _Told] = field(default_factory=dict)
     #: Names of those that lead and have one size, by it and by name or address.
     sized: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -68,6 +70,7 @@ def _told(tables: Tables, *, apart: bool = False) -> _Nodes:
         if (cluster, name) not in told:
             told[cluster, name] = _Told(f"{cluster}/{name}" if cluster else name)
             nodes.names[name] = told[cluster, name]
+            nodes.of_host.add(name, told[cluster, name])
         teller = teller_of(one)
         told[cluster, name].tellers.add(teller)
         told[cluster, name].leads |= teller[0] in leading
@@ -103,11 +106,12 @@ def _grouped(hosts: Sequence[Host], nodes: _Nodes, beside: list[Host], notes: li
             unknown.append(host)
     by_address = set(of)
     for host in unknown:
-        node = nodes.names.get(host.name)
-        if node is not None and not (node.leads and (node in by_address or host.rank != hosts[0].rank)):
+        there = [node for node in nodes.of_host.of(host.name) if node.leads]
+        node = there[0] if len(there) == 1 else next((one for one in there if one.name == host.name), None)
+        if node is not None and not (node in by_address or host.rank != hosts[0].rank):
             of.setdefault(node, []).append(host)
             continue
-        if node is not None:
+        if there:
             host.name = host.instance
             renamed.append(host.name)
         beside.append(host)
@@ -122,18 +126,22 @@ def machines_of(
     """The hosts of one cluster's nodes. ``twice``: nodes that are left out already, and their hosts with them.
     ``is_rest``: these name no cluster, and others do.
 
-    A host stays beside a node that a lesser job tells of, and the node is left out. A note names each that is left out,
+    A host stays beside a node that a lesser job tells of, and the node is left out, as it is where its name is that of
+    a host or of another job's node. A note names each that is left out,
     and each host that goes into a node of another name.
     """
     nodes, found = _told(tables), Machines()
-    lesser, differing, merged = [], [], []
+    differing, merged, called = [], [], HostNames[str]()
+    for name in [host.name for host in hosts] + [node.name for node in nodes.names.values() if node.leads]:
+        called.add(name, name)
+    lesser = {node.name for node in nodes.names.values() if not node.leads and called.of(node.name)}
     for node, held in _grouped(hosts, nodes, found.beside, notes).items():
-        first = [host for host in held if host.rank == held[0].rank]
-        size = held[0].values["MemTotal"]
         if not node.leads:
-            lesser.append(node.name)
+            lesser.add(node.name)
             found.beside += held
             continue
+        first = [host for host in held if host.rank == held[0].rank]
+        size = held[0].values["MemTotal"]
         found.of[node.name] = held[0] if len({(one.machine, one.values["MemTotal"]) for one in first}) == 1 else None
         if found.of[node.name] is not None and node.name not in twice and size not in node.sizes:
             (told,) = node.sizes
