@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
+from hashlib import sha256
 from ipaddress import ip_address
 from typing import Any, Final, TypeVar, cast
 
@@ -169,10 +170,14 @@ def markdown(text: str) -> str:
 
 
 def folder_name(name: str, taken: set[str]) -> str:
-    """A name from outside as one folder or file name, never a path, and not one of ``taken``; it joins those."""
+    """A name from outside as one folder or file name, never a path, and not one of ``taken``; it joins those.
+
+    What is such a name already stays as it is, whoever comes first; all else ends in its digest (as in ``slug``).
+    """
     own = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:100].strip(".-") or "node"
-    found, number = own, 2
-    while found in taken:
-        found, number = f"{own}-{number}", number + 1
+    found, said = "" if own != name or re.search(r"-[0-9a-f]{16}$", name) else name, name
+    while not found or found in taken:
+        found = f"{own}-{sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        said += "/"
     taken.add(found)
     return found

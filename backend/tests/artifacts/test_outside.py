@@ -486,6 +486,22 @@ def test_a_folder_of_a_node_is_a_folder() -> None:
     assert len(taken) == len(HOSTILE)
 
 
+def test_no_name_takes_the_folder_of_another() -> None:
+    """Nodes are written in the order of their names, and a stranger may say any."""
+    honest = ["db-1", "db-1.corp.example", "DB-1", "db_1", "db-1-2", "db-1-3"]
+    odd = [".db-1", "db 1", "-db-1", "db/1", "db-1.", "..", "node "]
+    alone = [folder_name(name, set()) for name in (*honest, *odd)]
+    assert alone[: len(honest)] == honest
+    for names in (odd, [*odd, *odd], [*alone[len(honest) :], *odd]):
+        taken: set[str] = set()
+        for name in names:
+            folder_name(name, taken)
+        assert [folder_name(name, taken) for name in honest] == honest
+        assert len(taken) == len(names) + len(honest)
+    taken = set(alone[len(honest) :])
+    assert folder_name(alone[-1], taken) != alone[-1]
+
+
 def test_no_terminal_code_reaches_the_terminal(tmp_path: Path, capsys: Any) -> None:
     """Node, pods and databases of an inventory with names that are terminal codes, through commands that print."""
     code = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e"
