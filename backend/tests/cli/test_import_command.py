@@ -230,7 +230,7 @@ class TestAnsible:
         """The one scenario."""
         (one,) = json.loads(out)
         request = to_request(load(json.dumps(one["scenario"])))
-        assert one["name"] == "db2"
+        assert one["name"] == "db2.example"
         assert (request.node.arch, request.node.base_page_bytes) == ("aarch64", 65536)
         assert request.node.mem_total_bytes == 64000 * MIB
         assert request.node.numa[0].pools is None
@@ -257,7 +257,7 @@ class TestAnsible:
         path = tmp_path / "facts.txt"
         path.write_text(f"db2.example | SUCCESS => {json.dumps(self.FACTS)[:100]}")
         assert main(["import", "ansible", str(path), "--all"]) == 2
-        assert "host db2.example: not valid JSON" in capsys.readouterr().err
+        assert f"host db2.example is left out: {path}: not valid JSON" in capsys.readouterr().err
 
 
 class TestService:
