@@ -253,13 +253,14 @@ def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:
     others = [quoted(name) for name in group if not is_listed_host(name)]
     shown = ", ".join(others[:10]) + (", ..." if len(others) > 10 else "")
     left_out = (
-        f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, silent or not called by a host's name: "
+        f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, gone, silent, changed since or not"
+        " called by a host's name: "
     )
     same = (
         "",
         f"The files are for {len(group)} nodes that get the same files; `nodes.txt` names them. They were made for"
         f" {markdown(node)},",
-        "which has the least memory of them. Where a command names it, put each node's own name.",
+        "which has the least memory of those. Where a command names it, put each node's own name.",
     )
     return (*(same if len(group) > 1 else ()), *(("", left_out + markdown(shown)) if others else ()))
 

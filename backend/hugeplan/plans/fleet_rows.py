@@ -17,10 +17,18 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.preconditions import etag
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts.base import slug
+from hugeplan.artifacts.outside import is_listed_host
 from hugeplan.db.alone import alone
 from hugeplan.db.models import FleetPlanNodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import ConflictError, NotFoundError, PlanFitUnknownError
+from hugeplan.errors import (
+    ConflictError,
+    NotFoundError,
+    PlanFitUnknownError,
+    ProblemError,
+    RateLimitedError,
+    UnavailableError,
+)
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import silence
@@ -63,32 +71,74 @@ async def open_row(
 async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, number: int) -> tuple[str, bytes]:
     """File name and bytes of the bundle of a group: the files of its node with the least memory, for all its nodes.
 
-    ConflictError where the plan does not fit, changes nothing, or the node has changed since.
+    A node that has no such files any more, or never had for its name, is passed over, and the bundle names it: it would
+    leave all without. ConflictError where the plan does not fit or changes nothing, or no node that is tried has files.
     """
     job = await fleet_plans.get_job(session, job_id)
-    row, nodes = await repository.group(session, job_id, number)
-    if row is None:
+    nodes = sorted(await repository.group(session, job_id, number), key=_stands_after)
+    if not nodes:
         raise NotFoundError(f"This fleet plan has no group {number}.")
-    if row.fits is False:
-        raise ConflictError(f"The plan of {row.name} does not fit, so there is no file to apply.")
-    several = len(nodes) > 1
-    # What is no host's name is not in nodes.txt, and the README says it.
-    names = sorted(f"{name} ({silent})" if (silent := silence(heard)) else name for name, heard in nodes)
-    group = names if several or names != [row.name] else []
-    kept = await repository.plan_of_row(session, job_id, row.node_id)
-    if row.fits is None and several:  # somebody may have approved this node's all the same, and not the others'
-        raise PlanFitUnknownError(f"Whether the plan of {row.name} fits is not known, nor whether it fits the others.")
-    found: saved_plans.Computed | PlanRow
-    if kept is None:
-        found = await _computed(session, beside, job, row)
-        content = saved_plans.zip_computed(found, group=group)
-    else:
-        found = await saved_plans.stored_plan(session, kept.id)
-        _, content = await saved_plans.zip_artifacts(session, kept.id, group=group)
+    first, several = nodes[0], len(nodes) > 1
+    if first.fits is False:
+        raise ConflictError(f"The plan of {first.name} does not fit, so there is no file to apply.")
+    if first.fits is None and several:  # somebody may have approved this node's all the same, and not the others'
+        raise PlanFitUnknownError(
+            f"Whether the plan of {first.name} fits is not known, nor whether it fits the others."
+        )
     key = await fleet_plans.files_key_of_group(session, job_id, number)
-    if (several or key) and key != await asyncio.to_thread(saved_plans.files_key_of, found):
-        raise ConflictError(f"The files of {row.name} have changed since the fleet plan. Run the fleet plan again.")
-    return f"hugeplan-group-{number + 1}-{slug(job.name)}.zip", content
+    left_out = {node.node_id: words for node in nodes if (words := _absence(node))}
+    refused: ProblemError = ConflictError(f"Group {number} has no files.")
+    spent = _Spent(beside)
+    for tried, node in enumerate(nodes[:ROWS_PER_CALL]):
+        if tried > 1 and spent.is_used_up():  # the first may be the one that takes long
+            break
+        try:
+            found = await _of_group(session, beside, job, node)
+            if (several or key) and key != await asyncio.to_thread(saved_plans.files_key_of, found):
+                raise ConflictError(
+                    f"The files of {node.name} have changed since the fleet plan. Run the fleet plan again."
+                )
+            # What is no host's name is not in nodes.txt, and the README says it.
+            names = sorted(
+                f"{one.name} ({left_out[one.node_id]})" if one.node_id in left_out else one.name for one in nodes
+            )
+            content = await _zipped(session, found, names if several or names != [node.name] else [])
+        except (UnavailableError, RateLimitedError):
+            raise
+        except ProblemError as error:
+            refused = error if not tried else refused
+            left_out[node.node_id] = "has no such files any more"
+        else:
+            return f"hugeplan-group-{number + 1}-{slug(job.name)}.zip", content
+    raise refused
+
+
+async def _of_group(
+    session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, node: repository.NodeOfGroup
+) -> saved_plans.Computed | PlanRow:
+    kept = await repository.plan_of_row(session, job.id, node.node_id)
+    if kept is not None:
+        return await saved_plans.stored_plan(session, kept.id)
+    row = await repository.fleet_row(session, job.id, node.node_id)
+    if row is None:
+        raise fleet.unknown_node(node.node_id)
+    return await _computed(session, beside, job, row)
+
+
+async def _zipped(session: ReadSession, found: saved_plans.Computed | PlanRow, group: Sequence[str]) -> bytes:
+    if isinstance(found, PlanRow):
+        return (await saved_plans.zip_artifacts(session, found.id, group=group))[1]
+    return saved_plans.zip_computed(found, group=group)
+
+
+def _stands_after(node: repository.NodeOfGroup) -> tuple[bool, bool, int, str]:
+    """The order in which nodes stand for their group: all that ``nodes.txt`` names have at least its memory."""
+    return not is_listed_host(node.name), _absence(node) is not None, node.mem_total_bytes, node.name
+
+
+def _absence(node: repository.NodeOfGroup) -> str | None:
+    """Why nobody knows how a node is; None where it reports."""
+    return "gone" if node.last_report_at is None else silence(node.last_report_at)
 
 
 async def _computed(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Select, delete, false, func, select, update
+from sqlalchemy import Select, delete, func, select, update
 
 from hugeplan.db.models import FleetPlanNodeRow, NodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.fleet.selector import STALE_AFTER
 
 
 async def lock_nodes(session: WriteSession, node_ids: Collection[UUID] | Select[Any]) -> None:
@@ -124,21 +123,25 @@ async def fleet_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) ->
     return found
 
 
-async def group(
-    session: ReadSession, fleet_plan_id: UUID, number: int
-) -> tuple[FleetPlanNodeRow | None, list[tuple[str, datetime | None]]]:
-    """The row of a group's node with the least memory, whose plan stands for the group, and of all nodes the names and
-    when they last reported (None: they are gone). A node without a host's name, or that is silent, comes after others:
-    it has no files of its own, and would leave all without.
-    """
+class NodeOfGroup(NamedTuple):
+    """A node of a group, and when it last reported (None: it is gone)."""
+
+    node_id: UUID
+    name: str
+    fits: bool | None
+    mem_total_bytes: int
+    last_report_at: datetime | None
+
+
+async def group(session: ReadSession, fleet_plan_id: UUID, number: int) -> list[NodeOfGroup]:
+    """The nodes of a group, without what their rows say: it may have as many as the fleet."""
     row = FleetPlanNodeRow
-    is_of_it = (row.fleet_plan_id == fleet_plan_id, row.group_number == number)
-    is_heard = func.coalesce(NodeRow.last_report_at >= datetime.now(UTC) - STALE_AFTER, false())
-    comes_first = (row.name.op("~")("^[A-Za-z0-9._-]+$").desc(), is_heard.desc(), row.mem_total_bytes, row.name)
-    of_nodes = select(row).outerjoin(NodeRow, NodeRow.id == row.node_id).where(*is_of_it)
-    least = of_nodes.order_by(*comes_first).limit(1)
-    each = select(row.name, NodeRow.last_report_at).outerjoin(NodeRow, NodeRow.id == row.node_id).where(*is_of_it)
-    return await session.scalar(least), [(name, heard) for name, heard in await session.execute(each)]
+    statement = (
+        select(row.node_id, row.name, row.fits, row.mem_total_bytes, NodeRow.last_report_at)
+        .outerjoin(NodeRow, NodeRow.id == row.node_id)
+        .where(row.fleet_plan_id == fleet_plan_id, row.group_number == number)
+    )
+    return [NodeOfGroup(*each) for each in await session.execute(statement)]
 
 
 class KeptOfRow(NamedTuple):

@@ -207,6 +207,49 @@ async def test_a_node_without_a_hosts_name_leaves_no_group_without_files(
     assert "made for node-2" in " ".join(archive.read("README.md").decode().split())
 
 
+@pytest.mark.parametrize("changed", [{"buffers": "6GB"}, {"pages": 7000, "buffers": "5GB"}, None])
+async def test_a_node_that_has_changed_since_keeps_back_its_own_files_alone(
+    service: Service, planner: httpx.AsyncClient, job: dict[str, Any], changed: dict[str, Any] | None
+) -> None:
+    """The node with the least memory stands for its group, and any agent may say that it has less than others."""
+    largest = (await groups(planner, job))[0]
+    async with service.database.write() as session:
+        await session.execute(text("UPDATE fleet_plan_nodes SET mem_total_bytes = 1 WHERE name = 'node-2'"))
+        if changed is None:
+            await session.execute(text("DELETE FROM nodes WHERE name = 'node-2'"))
+    if changed is not None:
+        agent = await service.client_as(Role.AGENT, machine_id=f"{2:032x}")
+        document = database_node(2, **{"pages": 8000, **changed})
+        assert (await agent.post(f"{API}/reports", json=document)).status_code == 201
+    address = f"{job['url']}/groups/{largest['number']}/files.zip"
+    answer = await planner.get(address)
+    assert answer.status_code == 200, answer.text
+    archive = zipfile.ZipFile(io.BytesIO(answer.content))
+    readme = " ".join(archive.read("README.md").decode().split())
+    assert archive.read("nodes.txt").decode().split() == ["node-1"]
+    assert "made for node-1" in readme
+    assert f"node-2 ({'gone' if changed is None else 'has no such files any more'})" in readme
+    agent = await service.client_as(Role.AGENT, machine_id=f"{1:032x}")
+    document = database_node(1, pages=8000, buffers="6GB")
+    assert (await agent.post(f"{API}/reports", json=document)).status_code == 201
+    assert_problem(await planner.get(address), 409, "conflict")
+
+
+@pytest.mark.parametrize("name", ["localhost", "10.0.0.7", "a;b", "db-1."])
+async def test_a_listed_host_stands_for_its_group(
+    service: Service, viewer: httpx.AsyncClient, job: dict[str, Any], name: str
+) -> None:
+    largest = (await groups(viewer, job))[0]
+    odd = text("UPDATE fleet_plan_nodes SET name = :name, mem_total_bytes = 1 WHERE name = 'node-1'")
+    async with service.database.write() as session:
+        await session.execute(odd, {"name": name})
+    answer = await viewer.get(f"{job['url']}/groups/{largest['number']}/files.zip")
+    assert answer.status_code == 200, answer.text
+    archive = zipfile.ZipFile(io.BytesIO(answer.content))
+    assert archive.read("nodes.txt").decode().split() == ["node-2"]
+    assert "made for node-2" in " ".join(archive.read("README.md").decode().split())
+
+
 def on_kubernetes(number: int, *, kube_reserved: str) -> dict[str, Any]:
     document = database_node(number, pages=8000)
     total = document["sample"]["memory"]["mem_total_bytes"]
@@ -248,7 +291,7 @@ async def test_the_files_of_a_group_are_those_of_each_of_its_nodes(
 
     rows = (await planner.get(f"{job['url']}/nodes", params={"group_number": found[1]["number"]})).json()["items"]
     own = f"{job['url']}/nodes/{rows[0]['node_id']}/plan"
-    for number in (1, 3):
+    for number in (1, 2, 3):
         changed = on_kubernetes(number, kube_reserved="4Gi")
         assert (await agents[number].post(f"{API}/reports", json=changed)).status_code == 201
     assert (await planner.post(own)).status_code == 201  # the same pools; its own files are those of its newest report
