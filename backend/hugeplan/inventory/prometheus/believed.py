@@ -119,7 +119,7 @@ class Believed:
     def note(self, notes: list[str]) -> None:
         """What was left out of the answers so far, and nodes whose job tells of no pods."""
         for job, subjects in sorted(self._left.items()):
-            why = "another job tells of their memory, or another program of that job"
+            why = "other programs tell of the memory or the pods there"
             notes.append(f"what job {job or 'without a name'} says of {named(sorted(subjects))} is left out: {why}")
         for lead, job in sorted(self._of_pods.items()):
             if job != lead:
