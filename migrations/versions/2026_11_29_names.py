@@ -13,19 +13,25 @@ depends_on = None
 def upgrade() -> None:
     """Apply. In the words of hugeplan.fleet.ingest.names, which settles whose a name is from now on."""
     op.execute("CREATE INDEX ix_nodes_host ON nodes (split_part(lower(name), '.', 1))")
+    # One pass: whoever reads or stores anything of a node waits meanwhile, and all names of a fleet may begin alike.
     op.execute(
         """
         UPDATE nodes n
         SET name = left(name, 200) || ' (machine ' || left(regexp_replace(machine_id, '^.*~', ''), 8) || ')'
-        WHERE EXISTS (
-            SELECT FROM nodes o
-            WHERE o.id <> n.id AND split_part(lower(o.name), '.', 1) = split_part(lower(n.name), '.', 1)
-            AND (
-                lower(o.name) = lower(n.name)
-                OR (strpos(o.name, '.') = 0 OR strpos(n.name, '.') = 0) AND split_part(n.name, '.', 1) !~ '^[0-9]+$'
-            )
-            AND (o.last_report_at <= now() - interval '1 day', o.first_report_at, o.machine_id)
-                < (n.last_report_at <= now() - interval '1 day', n.first_report_at, n.machine_id)
+        FROM (
+            SELECT id, first, is_bare,
+                row_number() OVER (PARTITION BY whole ORDER BY silent, since, machine) AS of_name,
+                row_number() OVER of_host AS of_host, count(*) FILTER (WHERE is_bare) OVER of_host AS bare
+            FROM (
+                SELECT id, lower(name) AS whole, split_part(lower(name), '.', 1) AS first,
+                    strpos(name, '.') = 0 AS is_bare, machine_id AS machine,
+                    last_report_at <= now() - interval '1 day' AS silent, first_report_at AS since
+                FROM nodes
+            ) named
+            WINDOW of_host AS (PARTITION BY first ORDER BY silent, since, machine)
+        ) t
+        WHERE n.id = t.id AND (
+            t.of_name > 1 OR t.first !~ '^[0-9]+$' AND CASE WHEN t.is_bare THEN t.of_host > 1 ELSE t.bare > 0 END
         )
         """
     )
