@@ -258,11 +258,12 @@ async def is_approved(session: WriteSession, plan_id: UUID, node_id: UUID) -> bo
     is_there = exists().where(
         PlanInForceRow.node_id == node_id, PlanInForceRow.plan_id == plan_id, PlanInForceRow.source != "label"
     )
-    statement = select(PlanRow.state, PlanRow.approved_at, PlanRow.node_id, is_there).where(PlanRow.id == plan_id)
+    stands = PlanRow.approved_at.is_not(None) & PlanRow.approval_ended_at.is_(None)
+    statement = select(PlanRow.state, stands, PlanRow.node_id, is_there).where(PlanRow.id == plan_id)
     row = (await session.execute(statement.with_for_update(of=PlanRow))).one_or_none()
     if row is None or row[3]:
         return None if row is None else True
-    return row[1] is not None and row[0] in {"approved", "in_force"} and row[2] == node_id
+    return row[1] and row[0] in {"approved", "in_force"} and row[2] == node_id
 
 
 async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict[str, Any]]) -> None:

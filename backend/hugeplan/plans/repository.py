@@ -40,7 +40,7 @@ async def supersede_approved(session: WriteSession, node_id: UUID, by: UUID, at:
     statement = (
         update(PlanRow)
         .where(PlanRow.node_id == node_id, PlanRow.state == "approved", PlanRow.id != by)
-        .values(state="superseded", superseded_by=by, state_at=at, version=PlanRow.version + 1)
+        .values(state="superseded", superseded_by=by, state_at=at, approval_ended_at=at, version=PlanRow.version + 1)
         .returning(PlanRow.id)
         .execution_options(synchronize_session=False)
     )
@@ -80,13 +80,11 @@ async def set_checked(
     await session.refresh(row)
 
 
-async def replaced(session: ReadSession, row: PlanRow) -> UUID | None:
-    """The approved plan whose place a plan took; None also where it was taken back, withdrawn or replaced since."""
-    found: UUID | None = await session.scalar(
-        select(PlanRow.id).where(
-            PlanRow.id == row.replaces, PlanRow.superseded_by == row.id, PlanRow.approved_at.is_not(None)
-        )
-    )
+async def approve_replaced(session: WriteSession, row: PlanRow) -> UUID | None:
+    """The plan whose place a plan took, with the approval that this ended; None where another decision had ended it."""
+    statement = update(PlanRow).values(approval_ended_at=None).returning(PlanRow.id)
+    was_ended_by_it = (PlanRow.superseded_by == row.id) & (PlanRow.approval_ended_at == PlanRow.state_at)
+    found: UUID | None = await session.scalar(statement.where(PlanRow.id == row.replaces, was_ended_by_it))
     return found
 
 

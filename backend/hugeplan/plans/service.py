@@ -210,14 +210,13 @@ async def end_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> Pla
             f"The {name_of(row)} is in force on its node. Undo it there with the way back of its files,"
             " or put another plan in force."
         )
-    replaced, approved = await repository.replaced(session, row), row.approved_at is not None
+    replaced = await repository.approve_replaced(session, row)
     for node in summary.in_force:
         if replaced is not None:
             await edits.set_plan_in_force(session, node.node_id, PlanInForceWrite(plan_id=replaced), by=by.name)
         else:
             await edits.end_plan_in_force(session, node.node_id, by=by.name)
-    values = {"state": "approved" if approved else "draft", "superseded_by": None, "replaces": None}
-    await repository.change_plan(session, row, values)
+    await session.refresh(row)
     return await saved_plans.summary(session, row)
 
 

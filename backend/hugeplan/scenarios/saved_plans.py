@@ -307,7 +307,7 @@ def _require_fit(row: PlanRow, *, force: bool) -> None:
     the plan all the same; neither where the caller insists.
     """
     fits, has_room = kept_fit(row.plan), row.plan.get("feasible", True)
-    if not force and not fits and not (has_room and row.approved_at):
+    if not force and not fits and not (has_room and row.approved_at and not row.approval_ended_at):
         refusal = PlanDoesNotFitError if fits is False else PlanFitUnknownError
         raise refusal(f"{row.headline} {withheld(_plan_of(row))}")
     _require_sound(row)

@@ -173,6 +173,7 @@ class PlanSummary(ResponseModel):
     proposed_at: datetime | None
     approved_by: str | None
     approved_at: datetime | None
+    approval_ended_at: datetime | None
     replaces: UUID | None
     superseded_by: UUID | None
     stale: list[StaleFact] | None

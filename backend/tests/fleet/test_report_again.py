@@ -152,7 +152,7 @@ async def test_a_label_reads_no_plan_of_another_node_and_parses_none_again(
         async with service.database.write() as session:
             await session.execute(text("UPDATE plans SET approved_at = now() WHERE id = :id"), {"id": own})
         await connection.rollback()
-        assert (await known.read(connection, (), labelled={(own, node_id)}))[own].approved_at is not None
+        assert (await known.read(connection, (), labelled={(own, node_id)}))[own].approval == "."
         async with service.database.write() as session:
             await session.execute(text("DELETE FROM plans WHERE id = :id"), {"id": own})
         await connection.rollback()

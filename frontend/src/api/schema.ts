@@ -5632,6 +5632,8 @@ export interface components {
             approved_by: string | null;
             /** Approved At */
             approved_at: string | null;
+            /** Approval Ended At */
+            approval_ended_at: string | null;
             /** Replaces */
             replaces: string | null;
             /** Superseded By */
@@ -6745,6 +6747,8 @@ export interface components {
             approved_by: string | null;
             /** Approved At */
             approved_at: string | null;
+            /** Approval Ended At */
+            approval_ended_at: string | null;
             /** Replaces */
             replaces: string | null;
             /** Superseded By */

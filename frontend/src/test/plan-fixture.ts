@@ -112,6 +112,7 @@ export function keptOf(change: Partial<SavedPlan> = {}): SavedPlan {
     state: "draft",
     approved_by: null,
     approved_at: null,
+    approval_ended_at: null,
     in_force: [],
     plan: planOf(),
     verdict: verdictOf(),

@@ -37,6 +37,7 @@ class NodeRow(Base):
     later does not overwrite it. ``labels`` are the agent's labels with ``labels_set`` written over them.
     ``clock_ahead_seconds`` is how far the newest report's clock was ahead of the server's; null: not ahead.
     ``sealed_until`` is the latest time that any of its sealed reports says; null: none is sealed.
+    ``tried_at`` is ``ordered_at`` of its newest trial with predictions, which a trigger keeps.
     """
 
     __tablename__ = "nodes"
@@ -45,6 +46,8 @@ class NodeRow(Base):
         CheckConstraint("numa_node_count > 0", name="numa_node_count"),
         Index(None, "name", "id"),
         Index("ix_nodes_host", text("split_part(lower(name), '.', 1)")),
+        Index("ix_nodes_lower_name", text("lower(name)")),
+        Index(None, "machine_type", "tried_at", postgresql_where=text("tried_at IS NOT NULL")),
         Index(None, "group_key"),
         {"postgresql_with": {"fillfactor": 70}},
     )
@@ -80,6 +83,7 @@ class NodeRow(Base):
     findings_attention: Mapped[int] = mapped_column(server_default=_ZERO)
     plan_state: Mapped[str | None]
     sealed_until: Mapped[datetime | None]
+    tried_at: Mapped[datetime | None]
 
 
 class NodeStateRow(Base):

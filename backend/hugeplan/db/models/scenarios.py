@@ -81,6 +81,7 @@ class PlanRow(Base):
     approved_by: Mapped[str | None]
     approved_by_id: Mapped[UUID | None]
     approved_at: Mapped[datetime | None]
+    approval_ended_at: Mapped[datetime | None]
     replaces: Mapped[UUID | None]
     superseded_by: Mapped[UUID | None]
     stale: Mapped[list[JsonObject] | None] = mapped_column(JSONB(none_as_null=True))

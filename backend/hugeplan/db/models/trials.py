@@ -20,6 +20,7 @@ class TrialRow(Base):
     """One ``hugeplan trial`` of a node. ``summary`` is the document without its blocks, ``document`` all of it.
 
     ``ordered_at`` is ``started_at``, but never later than the arrival: a wrong clock does not stay newest for ever.
+    ``is_own``: its node's agent sent it; null: not known.
     """
 
     __tablename__ = "trials"
@@ -38,3 +39,4 @@ class TrialRow(Base):
     content_sha256: Mapped[bytes] = mapped_column(LargeBinary)
     summary: Mapped[JsonObject] = mapped_column(JSONB)
     document: Mapped[bytes] = mapped_column(LargeBinary)
+    is_own: Mapped[bool | None]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -32,7 +31,9 @@ REMEMBERED_BYTES: Final = 16 * 1024**2
 _LARGE_BYTES: Final = 256 * 1024
 """Of the JSON of a plan that is parsed in a thread."""
 _READ: Final = """
-SELECT p.id, p.node_id, p.approved_at, p.schema_version, CASE WHEN NOT w.is_known THEN p.plan::text END
+SELECT p.id, p.node_id, CASE WHEN p.approved_at IS NULL THEN '; nobody approved it.'
+    WHEN p.approval_ended_at IS NULL THEN '.' ELSE '; a later decision ended its approval.' END, p.schema_version,
+    CASE WHEN NOT w.is_known THEN p.plan::text END
 FROM unnest(%s::uuid[], %s::uuid[], %s::boolean[]) AS w(id, node_id, is_known)
 JOIN plans p ON p.id = w.id AND (w.node_id IS NULL OR w.node_id = p.node_id)
 """
@@ -59,11 +60,11 @@ class Unreadable:
 class Kept:
     """A saved plan. ``node_id``: the node that it was made for, which alone may say that it is in force.
 
-    ``approved_at`` is as of when it was read.
+    ``approval``: what an event says of it, as of when it was read.
     """
 
     node_id: UUID | None
-    approved_at: datetime | None
+    approval: str
     plan: Plan | Unreadable
 
 
@@ -98,13 +99,13 @@ class SavedPlans:
         known = {plan_id: kept for plan_id, _ in asked if (kept := self._known.get(plan_id)) is not None}
         plans, nodes = zip(*asked, strict=True)
         rows = await connection.execute(_READ, [list(plans), list(nodes), [plan_id in known for plan_id in plans]])
-        for plan_id, node_id, approved_at, version, text in await rows.fetchall():
+        for plan_id, node_id, approval, version, text in await rows.fetchall():
             if text is None:
-                found[plan_id] = replace(known[plan_id], approved_at=approved_at)
+                found[plan_id] = replace(known[plan_id], approval=approval)
             elif plan_id not in found:
                 is_large = len(text) > _LARGE_BYTES
                 plan, size = await asyncio.to_thread(_read, text, version) if is_large else _read(text, version)
-                found[plan_id] = Kept(node_id, approved_at, plan)
+                found[plan_id] = Kept(node_id, approval, plan)
                 self._known.keep(plan_id, found[plan_id], size)
         return found
 

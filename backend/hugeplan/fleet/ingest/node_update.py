@@ -165,8 +165,7 @@ class Node:
         self.plan_id, self.planned, self.outcome = plan_id, pools_of(kept.plan), None
         self.put_in_force = True
         text = f"A plan with {len(self.planned)} pools is in force on {self.name}, set by the label {LABEL}"
-        text += "." if kept.approved_at else "; nobody approved it."
-        self._event(incoming.received_at, "plan_in_force_set", text=text)
+        self._event(incoming.received_at, "plan_in_force_set", text=text + kept.approval)
 
     def _verify(self, incoming: Incoming, plans: Plans) -> None:
         """Judge the plan in force by this report; a change of the outcome is an event."""

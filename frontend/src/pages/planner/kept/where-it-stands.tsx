@@ -34,6 +34,11 @@ export function WhereItStands({ kept }: { kept: SavedPlan }) {
       {kept.in_force.map((node) => (
         <OnNode key={node.node_id} node={node} />
       ))}
+      {kept.state === "in_force" && kept.approval_ended_at && (
+        <p className={classes.line}>
+          Its approval ended <When iso={kept.approval_ended_at} />.
+        </p>
+      )}
       {kept.superseded_by && (
         <p className={classes.line}>
           Another plan took its place:{" "}
