@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 from conftest import REPOSITORY
+from psycopg import AsyncConnection
 from sqlalchemy import text
 from support.reports import report
-from support.service import Service
+from support.service import Service, somebody_waits
 
 from hugeplan.access.schemas import Role
 from hugeplan.artifacts.outside import is_host_name
+from hugeplan.db.exchange import Exchange
+from hugeplan.db.locks import AdvisoryLock
+from hugeplan.fleet.ingest.names import Claim, settle
 from hugeplan.planner.host_names import is_one_host
 
 FIRST, OTHER = "11" * 16, "22" * 16
@@ -100,6 +105,55 @@ async def test_reports_at_once_give_a_name_to_one(service: Service) -> None:
     for machine_id in machines:
         await send(service, machine_id, "prod-db")
     assert sorted((await names(service)).values()).count("prod-db") == 1
+
+
+async def test_only_who_may_get_a_name_waits_while_one_is_settled(service: Service) -> None:
+    """A machine that says another's name does so with every report."""
+    await send(service, FIRST, "prod-db")
+    async with service.database.write() as other:
+        await other.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": int(AdvisoryLock.NAMES)})
+        await asyncio.wait_for(send(service, OTHER, "prod-db"), 10)
+        free = asyncio.create_task(send(service, OTHER, "web-7"))
+        await somebody_waits(other)
+    await free
+    assert await names(service) == {FIRST: "prod-db", OTHER: "web-7"}
+
+
+BY_ADDRESS = "'cn-y.10.0.' || i / 256 || '.' || i % 256"
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+@pytest.mark.parametrize(
+    ("has", "says"),
+    [
+        (BY_ADDRESS, "cn-y.10.0.3.7"),
+        (BY_ADDRESS, "cn-y.10.9.9.9"),
+        (BY_ADDRESS, "cn-y"),
+        ("'10.0.' || i / 256 || '.' || i % 256", "10"),
+        ("'cn-y' || i || '.example'", "cn-y7"),
+        ("'cn-y' || i", "CN-Y7.other.example"),
+    ],
+)
+async def test_names_that_only_begin_alike_are_not_read(
+    service: Service, worker_database: str, *, is_alive: bool, has: str, says: str
+) -> None:
+    """All names of a cloud's nodes may; where each is the same host's, one that reports is enough."""
+    await send(service, FIRST, "n")
+    copies = (
+        "INSERT INTO nodes SELECT (jsonb_populate_record(n, jsonb_build_object('id', gen_random_uuid(), 'machine_id',"
+        f" md5(CAST(i AS text)), 'name', {has}))).* FROM nodes n, generate_series(1, 5000) i"
+    )
+    read = "SELECT pg_stat_get_xact_blocks_fetched(CAST('nodes' AS regclass))"
+    async with await AsyncConnection.connect(worker_database, autocommit=True) as connection:
+        for statement in (copies, "VACUUM ANALYZE nodes", "BEGIN"):
+            await connection.execute(statement)
+        now = datetime.now(UTC) + (timedelta() if is_alive else timedelta(days=2))
+        (before,) = await (await connection.execute(read)).fetchone() or (0,)
+        shown = await settle(Exchange(connection, None), [Claim(now, OTHER, says)], now, alone=True)
+        (after,) = await (await connection.execute(read)).fetchone() or (0,)
+    is_free = not is_alive or says in {"cn-y.10.9.9.9", "10"}
+    assert shown == {(OTHER, says): says if is_free else f"{says} (machine {OTHER[:8]})"}
+    assert after - before < 20 or (says == "cn-y" and not is_alive), "all are told apart then, once"
 
 
 async def test_a_machine_that_is_set_up_anew_gets_the_name_of_one_that_is_gone(service: Service) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.access.machines import told_apart
-from hugeplan.db.exchange import Exchange, texts, uuids
+from hugeplan.db.exchange import Exchange, Statement, texts, uuids
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.fleet.ingest import statements
 from hugeplan.planner.host_names import is_one_host
@@ -44,26 +44,40 @@ async def settle(
 ) -> dict[tuple[str, str], str]:
     """How machines are shown that say a name they do not have, by machine and name.
 
-    A machine that has a name keeps it as long as it reports; all others are told apart from it. Of several that say a
-    free one the first to report has it. In a transaction, which others that settle names wait for where it is to be
-    ``alone``.
+    A machine that has a name keeps it as long as it reports; all others are told apart from it, and wait for nobody. Of
+    several that say a free one the first to report has it. In a transaction, which others that settle free names wait
+    for where it is to be ``alone``.
     """
-    if alone:
-        await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
-    (rows,) = await exchange.run([(statements.NAMESAKES, [texts(sorted({claim.name for claim in claims}))])])
-    held = []
-    for row in rows:
-        name, node_id, machine_id, last_at = [value.decode() for value in row if value is not None]
-        held.append(_Held(name, machine_id, UUID(node_id), datetime.fromisoformat(last_at) > now - HELD))
-    shown: dict[tuple[str, str], str] = {}
-    for claim in sorted(claims):
-        others = [one for one in held if one.machine_id != claim.machine_id and is_one_host(one.name, claim.name)]
-        if any(one.is_alive for one in others) or not await _renamed(exchange, others):
-            shown[claim.machine_id, claim.name] = told_apart(claim.name, claim.machine_id)
-            continue
-        held = [one for one in held if one not in others] + [_Held(claim.name, claim.machine_id, None, is_alive=True)]
-        shown[claim.machine_id, claim.name] = claim.name
+    shown = {(claim.machine_id, claim.name): told_apart(claim.name, claim.machine_id) for claim in claims}
+    held = await _read(exchange, sorted(claims), now, [statements.HOLDERS])
+    free = [claim for claim in sorted(claims) if not _others(claim, held)]
+    if free:
+        if alone:
+            await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
+        held = await _read(exchange, free, now, [statements.FORMER_HOLDERS, statements.HOLDERS])
+    for claim in free:
+        others = _others(claim, held)
+        if not any(one.is_alive for one in others) and await _renamed(exchange, others):
+            held = [one for one in held if one not in others]
+            held.append(_Held(claim.name, claim.machine_id, None, is_alive=True))
+            shown[claim.machine_id, claim.name] = claim.name
     return shown
+
+
+async def _read(exchange: Exchange, claims: Sequence[Claim], now: datetime, which: Sequence[Statement]) -> list[_Held]:
+    """Who has the names that machines say."""
+    said = [texts(claim.name for claim in claims), texts(claim.machine_id for claim in claims)]
+    found = await exchange.run([(one, [*said, (now - HELD).isoformat().encode()]) for one in which])
+    held = {}
+    for one, rows in zip(which, found, strict=True):
+        for row in rows:
+            name, node_id, machine_id = [value.decode() for value in row if value is not None]
+            held[node_id] = _Held(name, machine_id, UUID(node_id), is_alive=one is statements.HOLDERS)
+    return [*held.values()]
+
+
+def _others(claim: Claim, held: Collection[_Held]) -> list[_Held]:
+    return [one for one in held if one.machine_id != claim.machine_id and is_one_host(one.name, claim.name)]
 
 
 async def _renamed(exchange: Exchange, nodes: Sequence[_Held]) -> bool:
