@@ -201,7 +201,7 @@ class Settings(BaseSettings):
         int, Field(ge=16 * 1024**2, le=10**12, description="Memory that each of its processes may add.")
     ] = 512 * 1024**2
     max_trials_per_node: Annotated[
-        Count, Field(description="Trials that are kept of one node; another is answered 409.")
+        Count, Field(description="Trials that are kept of one node; past it the oldest go, its agent's own last.")
     ] = 500
     max_runs_per_node: Annotated[
         int,

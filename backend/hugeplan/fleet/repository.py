@@ -261,9 +261,7 @@ async def is_approved(session: WriteSession, plan_id: UUID, node_id: UUID) -> bo
     stands = PlanRow.approved_at.is_not(None) & PlanRow.approval_ended_at.is_(None)
     statement = select(PlanRow.state, stands, PlanRow.node_id, is_there).where(PlanRow.id == plan_id)
     row = (await session.execute(statement.with_for_update(of=PlanRow))).one_or_none()
-    if row is None or row[3]:
-        return None if row is None else True
-    return row[1] and row[0] in {"approved", "in_force"} and row[2] == node_id
+    return None if row is None else row[3] or (row[1] and row[0] in {"approved", "in_force"} and row[2] == node_id)
 
 
 async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict[str, Any]]) -> None:

@@ -7,16 +7,18 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Text, func, select
+from sqlalchemy import Text, delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import defer
 
+from hugeplan.access.machines import MAX_CLONES
 from hugeplan.db.base import newest_first
 from hugeplan.db.models import NodeRow, TrialRow
 from hugeplan.db.models.trials import IS_PREDICTED
 from hugeplan.db.session import ReadSession, WriteSession
 
 _KEY: Final = (TrialRow.ordered_at, TrialRow.id)
+_MOST_OF_A_NODE: Final = 5  # among those of its machine type
 _NO_DOCUMENT: Final = defer(TrialRow.document, raiseload=True)
 
 
@@ -25,10 +27,12 @@ async def node_of_machine(session: ReadSession, machine_id: str) -> UUID | None:
     return (await session.execute(select(NodeRow.id).where(NodeRow.machine_id == machine_id))).scalar_one_or_none()
 
 
-async def count_trials(session: ReadSession, node_id: UUID) -> int:
-    """How many trials of a node are kept."""
-    statement = select(func.count()).select_from(TrialRow).where(TrialRow.node_id == node_id)
-    return (await session.execute(statement)).scalar_one()
+async def delete_past(session: WriteSession, node_id: UUID, most: int) -> set[UUID]:
+    """Delete the trials of a node past the most: those that its agent did not send first, of each kind the oldest."""
+    kept = (TrialRow.is_own.is_(False), TrialRow.stored_at.desc(), TrialRow.id)
+    past = select(TrialRow.id).where(TrialRow.node_id == node_id).order_by(*kept).offset(most)
+    statement = delete(TrialRow).where(TrialRow.node_id == node_id, TrialRow.id.in_(past)).returning(TrialRow.id)
+    return set((await session.scalars(statement.execution_options(synchronize_session=False))).all())
 
 
 async def insert_trial(session: WriteSession, values: dict[str, Any]) -> bool:
@@ -43,19 +47,16 @@ async def content_of(session: ReadSession, node_id: UUID, trial_id: UUID) -> byt
     return (await session.execute(statement)).scalar_one_or_none()
 
 
+TrialOfNode = tuple[TrialRow, str, str | None]
+
+
 async def list_trials(
-    session: ReadSession, node_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
-) -> Sequence[TrialRow]:
-    """Trials of a node, newest first, without their documents."""
-    statement = select(TrialRow).options(_NO_DOCUMENT).where(TrialRow.node_id == node_id)
-    return (await session.scalars(newest_first(statement, *_KEY, after=after, limit=limit))).all()
-
-
-async def list_all_trials(
-    session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int
-) -> Sequence[tuple[TrialRow, str, str | None]]:
-    """Trials of all nodes with their nodes' names and machine types, newest first, without their documents."""
+    session: ReadSession, node_id: UUID | None, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[TrialOfNode]:
+    """Trials of a node, or of all, without their documents, with nodes' names and machine types, newest first."""
     statement = select(TrialRow, NodeRow.name, NodeRow.machine_type).join(NodeRow, NodeRow.id == TrialRow.node_id)
+    if node_id is not None:
+        statement = statement.where(TrialRow.node_id == node_id)
     found = await session.execute(newest_first(statement.options(_NO_DOCUMENT), *_KEY, after=after, limit=limit))
     return [(row, name, kind) for row, name, kind in found]
 
@@ -73,19 +74,17 @@ async def predictions(session: ReadSession, node_ids: Collection[UUID], *, most:
     newest, then of each the one before. A machine with its clones (~) is one: who holds its token speaks for all. A
     processor without a name is no type, and what a synthetic node says was not measured.
     """
-    types = select(NodeRow.machine_type).where(NodeRow.id.in_(node_ids), NodeRow.cpu_brand.is_not(None))
-    own = select(TrialRow.id, TrialRow.ordered_at).where(TrialRow.node_id == NodeRow.id, IS_PREDICTED)
-    trial = newest_first(own, *_KEY, limit=most).correlate(NodeRow).lateral().c
-    machine = func.split_part(NodeRow.machine_id, "~", 1).collate("C")
+    of_nodes = select(NodeRow.machine_type).where(NodeRow.id.in_(node_ids), NodeRow.cpu_brand.is_not(None))
+    types = of_nodes.distinct().subquery().c
+    tried = select(NodeRow.id.label("node_id"), func.split_part(NodeRow.machine_id, "~", 1).label("machine"))
+    tried = tried.where(NodeRow.machine_type == types.machine_type, NodeRow.tried_at.is_not(None))
+    tried = tried.where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False))
+    node = tried.order_by(NodeRow.tried_at.desc()).limit(most + MAX_CLONES).lateral().c
+    own = select(TrialRow.id, TrialRow.ordered_at).where(TrialRow.node_id == node.node_id, IS_PREDICTED)
+    trial = newest_first(own, *_KEY, limit=_MOST_OF_A_NODE).lateral().c
     newest = (trial.ordered_at.desc(), trial.id.desc())
-    turn = func.row_number().over(partition_by=(NodeRow.machine_type, machine), order_by=newest)
-    known = (
-        select(NodeRow.machine_type, machine.label("machine"), turn.label("turn"))
-        .add_columns(NodeRow.id.label("node_id"), trial.ordered_at, trial.id)
-        .where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False), NodeRow.id.in_(select(TrialRow.node_id)))
-        .where(NodeRow.machine_type.in_(types.correlate(None)))
-    )
-    of = known.subquery().c
+    turn = func.row_number().over(partition_by=(types.machine_type, node.machine), order_by=newest).label("turn")
+    of = select(types.machine_type, node.machine, node.node_id, trial.id, trial.ordered_at, turn).subquery().c
     number = func.row_number().over(partition_by=of.machine_type, order_by=(of.turn, of.ordered_at.desc(), of.id))
     found = select(of.machine_type, of.machine, of.node_id, of.id, number.label("number")).subquery().c
     statement = (  # of those that are taken alone is the summary opened
@@ -98,8 +97,8 @@ async def predictions(session: ReadSession, node_ids: Collection[UUID], *, most:
 
 async def nodes_with_trials(session: ReadSession, node_ids: Collection[UUID]) -> set[UUID]:
     """Those of some nodes of which trials are kept."""
-    statement = select(TrialRow.node_id).where(TrialRow.node_id.in_(node_ids)).distinct()
-    return set((await session.scalars(statement)).all())
+    has_some = exists().where(TrialRow.node_id == NodeRow.id)
+    return set((await session.scalars(select(NodeRow.id).where(NodeRow.id.in_(node_ids), has_some))).all())
 
 
 async def get_trial(session: ReadSession, trial_id: UUID) -> TrialRow | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -37,6 +37,7 @@ from hugeplan.planner.gain.trial_prediction import MODEL, TrialPrediction
 from hugeplan.planner.model import MIB, MeasuredTrial, NodeFacts, TrialDifference
 from hugeplan.planner.units import format_change
 from hugeplan.trials import repository, work
+from hugeplan.trials.repository import TrialOfNode
 from hugeplan.trials.schemas import FleetTrial, PredictedGain, Trial, TrialReceipt, TrialResult
 from hugeplan.trials.work import POOL_PAGES, ReadTrial, answer_of
 
@@ -46,6 +47,7 @@ MOST_FOR_A_PLAN, MOST_OF_A_TYPE = 50, 200
 PREDICTED: Final = "predicted"
 """Member of a kept summary that is not the sender's: what was predicted by page size when the trial came."""
 
+Item = TypeVar("Item", bound=Trial)
 _ROWS_AT_ONCE: Final = 50
 """A summary has at most about 50 kB of a sender's text."""
 
@@ -63,7 +65,7 @@ async def store(
 ) -> TrialReceipt:
     """Store a trial under its id, with what was predicted for it; the same content again changes nothing.
 
-    ConflictError for other content, and where as many of the node are kept as may be.
+    Past the most of a node others go. ConflictError for other content, and where all that may be are its agent's own.
     """
     machine_id = document.machine_id
     if machine_id is None:
@@ -88,13 +90,14 @@ async def store(
         "content_sha256": document.digest,
         "summary": document.summary | {PREDICTED: predicted},
         "document": document.document,
+        "is_own": actor.role is Role.AGENT,
     }
     await lock_one(session, LockOfOne.TRIALS, node_id)
     created = await repository.insert_trial(session, values)
     if not created and await repository.content_of(session, node_id, trial_id) != values["content_sha256"]:
         raise ConflictError(f"The node has another trial with the id {document.id}.")
-    if created and await repository.count_trials(session, node_id) > most:
-        raise ConflictError(f"{most} trials of this node are kept, as many as may be (HUGEPLAN_MAX_TRIALS_PER_NODE).")
+    if created and trial_id in await repository.delete_past(session, node_id, most):
+        raise ConflictError(f"{most} trials of this node's agent are kept (HUGEPLAN_MAX_TRIALS_PER_NODE), and stay.")
     return TrialReceipt(id=trial_id, node_id=node_id, created=created)
 
 
@@ -116,36 +119,29 @@ async def _predicted(
 
 async def list_trials(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Trial]:
     """The trials of a node, newest first."""
-
-    async def read(after: str | None, rows: int) -> Sequence[TrialRow]:
-        return await repository.list_trials(session, node_id, after=decode_time_cursor(after), limit=rows)
-
-    items, next_cursor = await page_within(
-        read,
-        limit=limit,
-        cursor=cursor,
-        at_once=_ROWS_AT_ONCE,
-        key=lambda row: (row.ordered_at.isoformat(), str(row.id)),
-        item=_trial,
-    )
-    return Page(items=items, next_cursor=next_cursor)
+    return await _page(session, node_id, lambda found: _trial(found[0]), limit, cursor)
 
 
 async def list_all_trials(session: ReadSession, *, limit: int, cursor: str | None) -> Page[FleetTrial]:
     """The trials of all nodes, newest first."""
 
-    async def read(after: str | None, rows: int) -> Sequence[tuple[TrialRow, str, str | None]]:
-        return await repository.list_all_trials(session, after=decode_time_cursor(after), limit=rows)
+    def item(found: TrialOfNode) -> FleetTrial:
+        return FleetTrial(**_trial(found[0]).model_dump(), node_name=found[1], machine_type=found[2])
 
-    items, next_cursor = await page_within(
-        read,
-        limit=limit,
-        cursor=cursor,
-        at_once=_ROWS_AT_ONCE,
-        key=lambda found: (found[0].ordered_at.isoformat(), str(found[0].id)),
-        item=lambda found: FleetTrial(**_trial(found[0]).model_dump(), node_name=found[1], machine_type=found[2]),
-    )
-    return Page(items=items, next_cursor=next_cursor)
+    return await _page(session, None, item, limit, cursor)
+
+
+async def _page(
+    session: ReadSession, of: UUID | None, item: Callable[[TrialOfNode], Item], limit: int, cursor: str | None
+) -> Page[Item]:
+    async def read(after: str | None, rows: int) -> Sequence[TrialOfNode]:
+        return await repository.list_trials(session, of, after=decode_time_cursor(after), limit=rows)
+
+    def key(found: TrialOfNode) -> tuple[str, str]:
+        return found[0].ordered_at.isoformat(), str(found[0].id)
+
+    items, following = await page_within(read, limit=limit, cursor=cursor, at_once=_ROWS_AT_ONCE, key=key, item=item)
+    return Page(items=items, next_cursor=following)
 
 
 async def get_document(session: ReadSession, trial_id: UUID) -> bytes:

@@ -201,9 +201,10 @@ class TestLimits:
         assert await statuses([kept(planner) for _ in range(6)]) == {201: 2, 409: 4}
 
     async def test_of_trials(self, agent: httpx.AsyncClient, planner: httpx.AsyncClient, limit: Limit) -> None:
-        await known_node(agent)
+        node_id = await known_node(agent)
         limit(max_trials_per_node=2)
-        assert await statuses([planner.post(f"{API}/trials", json=trial()) for _ in range(6)]) == {201: 2, 409: 4}
+        assert await statuses([planner.post(f"{API}/trials", json=trial()) for _ in range(6)]) == {201: 6}
+        assert len((await planner.get(f"{API}/nodes/{node_id}/trials")).json()["items"]) == 2
 
     async def test_of_sessions(self, service: Service) -> None:
         token = await service.token(Role.VIEWER)

@@ -84,16 +84,6 @@ async def test_open_plans_are_bounded_per_credential(
     assert (await kept(planner)).status_code == 201
 
 
-async def test_trials_are_bounded_per_node(agent: httpx.AsyncClient, limit: Limit) -> None:
-    await known_node(agent)
-    limit(max_trials_per_node=2)
-    document = trial()
-    sent = [await agent.post(f"{API}/trials", json=one) for one in (document, trial(), trial())]
-    assert [one.status_code for one in sent] == [201, 201, 409]
-    assert "HUGEPLAN_MAX_TRIALS_PER_NODE" in assert_problem(sent[2], 409, "conflict")["detail"]
-    assert (await agent.post(f"{API}/trials", json=document)).status_code == 200
-
-
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "1970-01-01T00:00:00Z"])
 async def test_a_trial_of_an_absurd_time_spoils_no_list(
     agent: httpx.AsyncClient, viewer: httpx.AsyncClient, at: str

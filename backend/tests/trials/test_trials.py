@@ -376,17 +376,22 @@ async def test_an_odd_trial_is_left_out_of_what_others_read(
 async def test_no_summary_is_opened_of_a_trial_that_does_not_count(service: Service) -> None:
     node_id, machine, agent = await a_node(service, 1, run=run_with_curves())
     assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
-    long = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 300) WHERE i > 0)"
+    nodes = (
+        "INSERT INTO nodes SELECT (jsonb_populate_record(n, jsonb_build_object('id', gen_random_uuid(),"
+        " 'machine_id', 'o' || i))).* FROM nodes n, generate_series(1, 199) i"
+    )
+    long = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 300) WHERE n.id IS NOT NULL)"
     copies = (
         "INSERT INTO trials (node_id, id, started_at, ordered_at, stored_at, content_sha256, summary, document)"
-        " SELECT node_id, gen_random_uuid(), started_at, ordered_at - i * interval '1 s', stored_at, content_sha256,"
-        f" summary || jsonb_build_object('long', {long}), document FROM trials, generate_series(1, 200) i"
+        " SELECT n.id, gen_random_uuid(), started_at, ordered_at + interval '1 s', stored_at, content_sha256,"
+        f" summary || jsonb_build_object('long', {long}), document FROM trials, nodes n"
     )
     opened = text(
         "SELECT pg_stat_get_xact_blocks_fetched(reltoastrelid) FROM pg_class WHERE oid = CAST('trials' AS regclass)"
     )
     async with service.database.write() as session:
-        await session.execute(text(copies))
+        for statement in (nodes, copies):
+            await session.execute(text(statement))
     async with service.database.read() as session:
         assert len(await repository.predictions(session, [uuid.UUID(node_id)], most=2)) == 2
         few = (await session.execute(opened)).scalar_one()

@@ -49,31 +49,26 @@ async def settle(
     for where it is to be ``alone``.
     """
     shown = {(claim.machine_id, claim.name): told_apart(claim.name, claim.machine_id) for claim in claims}
-    held = await _read(exchange, sorted(claims), now, [statements.HOLDERS])
+    held = await _read(exchange, sorted(claims), now, statements.HOLDERS)
     free = [claim for claim in sorted(claims) if not _others(claim, held)]
     if free:
         if alone:
             await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
-        held = await _read(exchange, free, now, [statements.FORMER_HOLDERS, statements.HOLDERS])
+        held = await _read(exchange, free, now, statements.FORMER_HOLDERS, statements.HOLDERS)
     for claim in free:
         others = _others(claim, held)
         if not any(one.is_alive for one in others) and await _renamed(exchange, others):
-            held = [one for one in held if one not in others]
-            held.append(_Held(claim.name, claim.machine_id, None, is_alive=True))
+            held = [one for one in held if one not in others] + [_Held(claim.name, claim.machine_id, None, True)]
             shown[claim.machine_id, claim.name] = claim.name
     return shown
 
 
-async def _read(exchange: Exchange, claims: Sequence[Claim], now: datetime, which: Sequence[Statement]) -> list[_Held]:
+async def _read(exchange: Exchange, claims: Sequence[Claim], now: datetime, *which: Statement) -> list[_Held]:
     """Who has the names that machines say."""
     said = [texts(claim.name for claim in claims), texts(claim.machine_id for claim in claims)]
     found = await exchange.run([(one, [*said, (now - HELD).isoformat().encode()]) for one in which])
-    held = {}
-    for one, rows in zip(which, found, strict=True):
-        for row in rows:
-            name, node_id, machine_id = [value.decode() for value in row if value is not None]
-            held[node_id] = _Held(name, machine_id, UUID(node_id), is_alive=one is statements.HOLDERS)
-    return [*held.values()]
+    rows = {tuple((value or b"").decode() for value in row) for each in found for row in each}
+    return [_Held(name, machine, UUID(node_id), is_alive == "t") for name, node_id, machine, is_alive in rows]
 
 
 def _others(claim: Claim, held: Collection[_Held]) -> list[_Held]:

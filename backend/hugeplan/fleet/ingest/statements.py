@@ -74,7 +74,7 @@ for it in line, such as the many changes of one planner."""
 
 LOCK_NAMES: Final = Statement("SELECT pg_advisory_xact_lock($1::bigint)")
 _NAMESAKES: Final = """
-SELECT n.name, n.id, n.machine_id
+SELECT n.name, n.id, n.machine_id, n.last_report_at > $3::timestamptz
 FROM unnest($1::text[], $2::text[]) AS c(said, machine_id), LATERAL (
     SELECT lower(said) AS whole, CASE WHEN said !~ '^[0-9]+([.]|$)' THEN split_part(lower(said), '.', 1) END AS host
 ) s, LATERAL (
@@ -83,8 +83,8 @@ FROM unnest($1::text[], $2::text[]) AS c(said, machine_id), LATERAL (
         UNION ALL SELECT * FROM nodes WHERE split_part(lower(name), '.', 1) = host AND whole = host
     ) n WHERE n.machine_id <> c.machine_id AND n.last_report_at
 """
-HOLDERS: Final = Statement(f"{_NAMESAKES} > $3::timestamptz LIMIT 1) n")
-FORMER_HOLDERS: Final = Statement(f"{_NAMESAKES} <= $3::timestamptz) n")
+HOLDERS: Final = Statement(f"{_NAMESAKES} > $3 LIMIT 1) n")
+FORMER_HOLDERS: Final = Statement(f"{_NAMESAKES} <= $3) n")
 """Of each name that a machine says one other node that has it and reports, and all that are silent: as names of one
 host are compared (hugeplan.planner.host_names), without reading all that begin alike."""
 LOCK_THESE: Final = Statement("SELECT id FROM nodes WHERE id = ANY($1) FOR UPDATE SKIP LOCKED")
