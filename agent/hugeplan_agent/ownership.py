@@ -77,7 +77,7 @@ def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
             if is_anybodys:  # a sticky folder: whoever likes makes it at any moment
                 raise
             return None  # root alone makes it
-        if state.st_uid != 0 and not (state.st_uid == UNNAMED and _names_few_users()):
+        if state.st_uid != 0 and not (state.st_uid == UNNAMED and _is_unnamed()):
             # Not the folder's group, which is often still root's.
             with suppress(KeyError):
                 return state.st_uid, pwd.getpwuid(state.st_uid).pw_gid
@@ -86,7 +86,8 @@ def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
             left += reversed(here.readlink().parts)
             here = here.parent
             continue
-        is_anybodys = bool(state.st_mode & (stat.S_IWOTH if state.st_gid == 0 else stat.S_IWOTH | stat.S_IWGRP))
+        is_only_roots = state.st_gid == 0 and not _has_access_list(here)
+        is_anybodys = bool(state.st_mode & (stat.S_IWOTH if is_only_roots else stat.S_IWOTH | stat.S_IWGRP))
         if is_anybodys and not state.st_mode & stat.S_ISVTX:  # as hugeplan.unprivileged.require_own judges
             what = f"{here} (group {state.st_gid}, mode {stat.filemode(state.st_mode)})"
             advice = f"chmod go-w {here}, or use another folder"
@@ -94,10 +95,19 @@ def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _names_few_users() -> bool:
-    """Whether this is a user namespace. There the host's users, its root too, are one whom nobody can become."""
+def _has_access_list(folder: Path) -> bool:
+    """Whether users or groups of a list may write, whom the bits of the group speak for (acl(5))."""
     with suppress(OSError):
-        return Path("/proc/self/uid_map").read_text(encoding="ascii").split() != ["0", "0", str(2**32 - 1)]
+        return bool(os.getxattr(folder, "system.posix_acl_access", follow_symlinks=False))
+    return False
+
+
+def _is_unnamed() -> bool:
+    """Whether this is a user namespace without that id: there it is the host's users, its root too, whom nobody can
+    become. Where the namespace has the id, it is the user nobody."""
+    with suppress(OSError, ValueError):
+        lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
+        return not any(int(first) <= UNNAMED < int(first) + int(count) for first, _, count in map(str.split, lines))
     return False
 
 

@@ -82,7 +82,8 @@ def require_own(
             continue
         is_link = stat.S_ISLNK(at.st_mode)
         is_above = bool(left) or is_link
-        shared = at.st_mode & (stat.S_IWOTH if at.st_gid == os.getegid() else stat.S_IWOTH | stat.S_IWGRP)
+        is_own_group = at.st_gid == os.getegid() and not _has_access_list(here)
+        shared = at.st_mode & (stat.S_IWOTH if is_own_group else stat.S_IWOTH | stat.S_IWGRP)
         is_open = shared and not is_link and not (is_above and at.st_mode & stat.S_ISVTX)
         if is_open or not (is_link or stat.S_ISDIR(at.st_mode)) or at.st_uid not in ({0, me} if is_above else {me}):
             what = f"{here} (owner {at.st_uid}, mode {stat.filemode(at.st_mode)})"
@@ -90,6 +91,13 @@ def require_own(
         if is_link:
             here, left = here.parent, [*left, *reversed(here.readlink().parts)]
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _has_access_list(folder: Path) -> bool:
+    """Whether users or groups of a list may write, whom the bits of the group speak for (acl(5))."""
+    with suppress(OSError):
+        return bool(os.getxattr(folder, "system.posix_acl_access", follow_symlinks=False))
+    return False
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -16,7 +16,6 @@ import os
 import re
 import select
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -25,6 +24,9 @@ import urllib.request
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
+
+from hugeplan.cli import InputError
+from hugeplan.cli.files import make_private
 
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -237,8 +239,12 @@ def demo(arguments: argparse.Namespace, family: Family) -> None:
     """Everything from nothing, until a signal."""
     terminal = Terminal()
     started = time.monotonic()
-    state_dir: Path = arguments.state_dir.resolve()
-    make_private(state_dir)
+    state_dir: Path = arguments.state_dir.absolute()
+    os.umask(0o077)  # all that is made from now on is for its owner only
+    try:
+        make_private(state_dir)
+    except InputError as error:
+        raise DemoError(str(error)) from error
     server = running_server(state_dir)
     if server is not None and not arguments.measure_again:
         print(server.login_link(), flush=True)
@@ -262,18 +268,6 @@ def demo(arguments: argparse.Namespace, family: Family) -> None:
     say(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C stops everything. Log in (the link works once):")
     print(server.login_link(), flush=True)
     keep_running(family, terminal, server)
-
-
-def make_private(folder: Path) -> None:
-    """The folder and all that is made in it from now on is for its owner only."""
-    os.umask(0o077)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not folder.stat().st_mode & stat.S_ISVTX:  # `hugeplan demo` says no to a shared folder
-        folder.chmod(0o700)
-    for name in ("server.out", "server.log", "agent.log", "postgresql.log", "demo.lock"):
-        with contextlib.suppress(FileNotFoundError):  # of an earlier version
-            (folder / name).chmod(0o600)
-    (folder / "login-link").unlink(missing_ok=True)
 
 
 def add_fleet(server: Server, nodes: int) -> None:

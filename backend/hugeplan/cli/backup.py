@@ -45,9 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         require_not_led(target.parent)
         _remove_what_kills_left(target.parent)
-        with _unfinished(target) as path:
-            # By its name: through its standard output pg_dump writes a file twice over.
-            _dump(settings, str(target), f"--file={path}")
+        with _unfinished(target) as (path, held):
+            # As a file: through its standard output pg_dump writes one twice over. Not by its name, where another
+            # user's may lie by now.
+            # Opened once more: a pg_dump that outlives us holds no lock.
+            with Path(f"/proc/self/fd/{held}").open("rb+") as file:
+                _dump(settings, str(target), f"--file=/proc/self/fd/{file.fileno()}", held=file.fileno())
             path.rename(target)
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror}") from error
@@ -55,9 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _dump(settings: Settings, name: str, *options: str, output: IO[bytes] | None = None) -> None:
+def _dump(
+    settings: Settings, name: str, *options: str, output: IO[bytes] | None = None, held: int | None = None
+) -> None:
     try:
-        postgres_programs.run(settings, "pg_dump", *OPTIONS, *options, output=output)
+        postgres_programs.run(settings, "pg_dump", *OPTIONS, *options, output=output, held=held)
     except InputError as error:
         full = next((number for number in (errno.ENOSPC, errno.EDQUOT) if os.strerror(number) in str(error)), None)
         if full is None or "output file" not in str(error):  # the database's disk may be full, too
@@ -69,8 +74,8 @@ def _dump(settings: Settings, name: str, *options: str, output: IO[bytes] | None
 
 
 @contextlib.contextmanager
-def _unfinished(target: Path) -> Iterator[Path]:
-    """A new file beside the target, locked, and removed unless it became the target."""
+def _unfinished(target: Path) -> Iterator[tuple[Path, int]]:
+    """A new file beside the target and its descriptor, locked, and removed unless it became the target."""
     path = target.with_name(f".{target.name}.{os.getpid()}{UNFINISHED}")
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -79,7 +84,7 @@ def _unfinished(target: Path) -> Iterator[Path]:
             break
         os.close(descriptor)  # another backup removed it before it was locked
     try:
-        yield path
+        yield path, descriptor
     finally:
         path.unlink(missing_ok=True)
         os.close(descriptor)

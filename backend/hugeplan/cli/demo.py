@@ -13,7 +13,6 @@ import fcntl
 import os
 import signal
 import socket
-import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from hugeplan import embedded
 from hugeplan.access import bootstrap
 from hugeplan.access.schemas import Role
 from hugeplan.cli import InputError
+from hugeplan.cli.files import make_private
 from hugeplan.cli.secrets import write_secret
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.serving import bind, serve
@@ -36,7 +36,6 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 from hugeplan.signals import handled, ignore
-from hugeplan.unprivileged import require_own
 
 DATABASE = "hugeplan"
 ADMIN_TOKEN_FILE = "admin.token"  # noqa: S105 - names of files
@@ -80,32 +79,6 @@ async def prepare_tokens(settings: Settings) -> str:
         return await bootstrap.create_login_link(database, _read(settings.state_dir / ADMIN_TOKEN_FILE) or "")
     finally:
         await database.dispose()
-
-
-def _is_ours(folder: Path) -> bool:
-    try:
-        require_own(folder)
-    except OSError:
-        return False
-    return True
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can enter. InputError for one that is not ours alone to close."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = folder.stat()
-    is_ours = {found.st_uid, folder.lstat().st_uid} == {os.geteuid()}  # a link in its place may be anybody's
-    is_open = stat.S_IMODE(found.st_mode) & 0o077 != 0
-    is_shared = found.st_mode & stat.S_ISVTX or folder.resolve() in {Path("/"), Path.home()}
-    if not is_ours or (is_open and is_shared):
-        raise InputError(f"HUGEPLAN_STATE_DIR: {folder} is not a folder of our own; expected one for this demo only")
-    if os.geteuid() == 0 and _is_ours(Path(sys.prefix)):  # who may change our program, as in a checkout, needs no link
-        try:
-            require_own(folder, "Start the demo as that user, or set HUGEPLAN_STATE_DIR to a folder of root's.")
-        except OSError as error:
-            raise InputError(f"HUGEPLAN_STATE_DIR: {error}") from error
-    if is_open:
-        folder.chmod(0o700)
 
 
 def run(arguments: argparse.Namespace) -> int:

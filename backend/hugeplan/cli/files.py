@@ -54,12 +54,16 @@ def read_found(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
     None for what is no regular file with a size: the reader of a FIFO waits, and of /proc/kmsg, which is such a file.
     """
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            state = os.fstat(file.fileno())
-            is_one = stat.S_ISREG(state.st_mode) and 0 < state.st_size <= most_bytes
-            return file.read(state.st_size) if is_one else None
+        return _bounded(path, most_bytes, os.O_NONBLOCK)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+
+
+def _bounded(path: Path, most_bytes: int, flags: int) -> bytes | None:
+    with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
+        state = os.fstat(file.fileno())
+        is_one = stat.S_ISREG(state.st_mode) and 0 < state.st_size <= most_bytes
+        return file.read(state.st_size) if is_one else None
 
 
 def decode_text(data: bytes, path: str) -> str:
@@ -139,8 +143,8 @@ def write_file(path: Path, data: bytes, mode: int = 0o644, *, secret: bool = Fal
 
 def read_there(path: Path) -> bytes | None:
     """What a file holds that :func:`write_file` wrote; None without one. Root reads as it writes. OSError."""
-    with led_by(path.parent), suppress(FileNotFoundError), open(to_write(path), "rb", opener=_not_led) as file:
-        return file.read()
+    with led_by(path.parent), suppress(FileNotFoundError):
+        return _bounded(to_write(path), MIB, os.O_NOFOLLOW | os.O_NONBLOCK)
     return None
 
 
@@ -190,12 +194,45 @@ def led_by(place: Path, *, make: bool = False) -> AbstractContextManager[None]:
         from hugeplan_agent.ownership import as_owner_of  # noqa: PLC0415 - an optional distribution
     except ImportError:
         try:
-            require_own(place, "Name a folder of your own.", make=make)
+            for folder in (place.parent, place.resolve().parent) if place.is_symlink() else (place,):
+                require_own(folder, "Name a folder of your own.", make=make)
         except PermissionError as error:
             raise OSError(errno.EPERM, str(error)) from error
         return nullcontext()
     led: AbstractContextManager[None] = as_owner_of(place, make=0o755 if make else None)
     return led
+
+
+def _is_ours(folder: Path) -> bool:
+    with suppress(OSError):
+        require_own(folder)
+        return True
+    return False
+
+
+def _judge_state_folder(folder: Path) -> None:
+    try:
+        advice = "Start the demo as that user, or set HUGEPLAN_STATE_DIR to a folder of root's."
+        require_own(folder, advice, make=True)
+    except OSError as error:
+        raise InputError(f"HUGEPLAN_STATE_DIR: {error}") from error
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter. InputError for one that is not ours alone to close."""
+    is_judged = os.geteuid() == 0 and _is_ours(Path(sys.prefix))  # who may change our program needs no link
+    if not folder.exists():
+        _judge_state_folder(folder) if is_judged else folder.mkdir(parents=True, mode=0o700)
+    found = folder.stat()
+    is_ours = {found.st_uid, folder.lstat().st_uid} == {os.geteuid()}  # a link in its place may be anybody's
+    is_open = stat.S_IMODE(found.st_mode) & 0o077 != 0
+    is_shared = found.st_mode & stat.S_ISVTX or folder.resolve() in {Path("/"), Path.home()}
+    if not is_ours or (is_open and is_shared):
+        raise InputError(f"HUGEPLAN_STATE_DIR: {folder} is not a folder of our own; expected one for this demo only")
+    if is_judged:
+        _judge_state_folder(folder)
+    if is_open:
+        folder.chmod(0o700)
 
 
 def require_not_led(place: Path) -> None:

@@ -45,15 +45,21 @@ def environment_of(url: str) -> dict[str, str]:
 
 
 def run(
-    settings: Settings, program: str, *arguments: str, given: IO[bytes] | None = None, output: IO[bytes] | None = None
+    settings: Settings,
+    program: str,
+    *arguments: str,
+    given: IO[bytes] | None = None,
+    output: IO[bytes] | None = None,
+    held: int | None = None,
 ) -> None:
-    """Run a program to its end. InputError with the line that says why when it fails."""
+    """Run a program to its end, which has the descriptor ``held``. InputError with the line that says why it fails."""
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own program, never through a shell
         [str(find(program)), "--no-password", *arguments],
         env={**os.environ, **environment_of(settings.psycopg_url())},
         stdin=subprocess.DEVNULL if given is None else given,
         stdout=subprocess.DEVNULL if output is None else output,
         stderr=subprocess.PIPE,
+        pass_fds=() if held is None else (held,),
         check=False,
     )
     if done.returncode != 0:

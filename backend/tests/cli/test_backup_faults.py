@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -346,3 +347,24 @@ def test_a_wrong_clock_of_the_database_and_of_the_commands(
         # The service may have sealed old reports meanwhile, so nodes are counted: four of before and the new one.
         heard = "SELECT count(*), count(*) FILTER (WHERE last_report_at > now() - interval '10 minutes') FROM nodes"
         assert asked(restored, heard) == [(5, 1)]
+
+
+def test_pg_dump_writes_into_the_file_that_was_made(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may rename in the folder put an own file in its place, and had the hashes of all credentials."""
+    token(database_url, "kept")
+    real, others = backup._dump, tmp_path / "others"
+    others.touch(mode=0o666)
+
+    def dump(*arguments: Any, **named: Any) -> None:
+        (made,) = tmp_path.glob(f".*{backup.UNFINISHED}")
+        made.rename(tmp_path / "away")
+        os.link(others, made)
+        real(*arguments, **named)
+
+    monkeypatch.setattr(backup, "_dump", dump)
+    monkeypatch.setenv("HUGEPLAN_DATABASE_URL", database_url)
+    main(["backup", str(tmp_path / "all.dump")])
+    assert others.read_bytes() == b""
+    assert (tmp_path / "away").read_bytes()[:5] == b"PGDMP"

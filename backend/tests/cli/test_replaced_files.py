@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hugeplan_agent import ownership
 
 from hugeplan.artifacts.bundle import BundleFile
 from hugeplan.cli import InputError, files, main
 from hugeplan.cli.postgres_programs import find
 from hugeplan.cli.secrets import ENROLMENT_TOKEN_FILE, write_secret
+from hugeplan.unprivileged import require_own
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root writes others' files")
 NOBODY = 65534
@@ -103,6 +105,16 @@ def test_a_users_link_leads_root_nowhere(
     with pytest.raises(OSError, match=r"Permission denied|another user"):
         files.replace_file(path, b"fixed", WRONG)
     assert (roots.read_bytes(), list(roots.parent.iterdir())) == (WRONG, [roots])
+
+
+@pytest.mark.parametrize("with_agent", [True, False])
+def test_roots_link_is_followed_to_roots_file(folder: Path, with_agent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = of(folder / "sysctl.conf", 0, 0, 0o644)
+    (folder / "99-sysctl").symlink_to(path)
+    if not with_agent:
+        monkeypatch.setitem(sys.modules, "hugeplan_agent.ownership", None)
+    assert lint_fix(folder / "99-sysctl") == 1
+    assert path.read_bytes() == FIXED
 
 
 def test_roots_link_is_followed(folder: Path) -> None:
@@ -202,9 +214,54 @@ def test_a_backup_lies_where_no_other_user_can_read_it(folder: Path, capfd: pyte
     assert list(his.iterdir()) == []
 
 
+ANYBODYS_LIST = bytes.fromhex(
+    "0200000001000700ffffffff02000700feff000004000500ffffffff10000700ffffffff20000500ffffffff"
+)
+"""user::rwx, user:65534:rwx, group::r-x, mask::rwx, other::r-x: the mode reads rwxrwxr-x."""
+
+
+def test_whom_an_access_list_lets_in_may_lead_a_path(folder: Path) -> None:
+    shared = of(folder / "shared", 0, 0, 0o755, None)
+    try:
+        os.setxattr(shared, "system.posix_acl_access", ANYBODYS_LIST)
+    except OSError:
+        pytest.skip("a file system without access lists")
+    assert shared.stat().st_mode & 0o777 == 0o775
+    with pytest.raises(OSError, match="can be changed by"):
+        files.write_file(shared / "plan" / "README.md", b"x")
+    with pytest.raises(OSError, match="can be changed by"):
+        require_own(shared)
+    assert list(shared.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("uid_map", "is_unnamed"), [("0 0 4294967295", False), ("0 100000 65536", False), ("0 1000 1\n1 100000 999", True)]
+)
+def test_the_user_nobody_is_unnamed_where_its_namespace_has_no_such_id(
+    monkeypatch: pytest.MonkeyPatch, uid_map: str, is_unnamed: bool
+) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: uid_map)
+    assert ownership._is_unnamed() is is_unnamed
+
+
+def test_root_makes_no_state_folder_by_anothers_link(folder: Path) -> None:
+    roots = of(folder / "roots", 0, 0, 0o755, None)
+    his = of(folder / "his", NOBODY, NOBODY, 0o755, None)
+    (his / "x").symlink_to(roots)
+    with pytest.raises(InputError, match="can be changed by another user"):
+        files.make_private(his / "x" / "state")
+    assert list(roots.iterdir()) == []
+
+
+def test_a_secret_without_an_end_is_none(folder: Path) -> None:
+    with (folder / "database-password").open("wb") as file:
+        file.truncate(1 << 40)
+    assert files.read_there(folder / "database-password") is None
+
+
 def test_no_command_writes_by_a_name_alone() -> None:
     """But to files of the kernel. All else goes by hugeplan.cli.files."""
     folder = Path(files.__file__).parent
     written = re.compile(r"\.(write_text|write_bytes|chmod)\(")
     found = {path.name for path in folder.rglob("*.py") if written.search(path.read_text())}
-    assert found == {"pool_files.py", "demo.py"}  # demo.py closes a folder that it has judged
+    assert found == {"pool_files.py", "files.py"}  # which closes a folder that it has judged

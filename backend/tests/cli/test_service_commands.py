@@ -21,7 +21,7 @@ from conftest import REPOSITORY
 from support.reports import report
 
 from hugeplan.cli import InputError, main
-from hugeplan.cli.demo import make_private
+from hugeplan.cli.files import make_private
 
 WAIT_SECONDS = 40.0
 A_CALLER = """
