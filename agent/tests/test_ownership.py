@@ -255,9 +255,10 @@ def test_in_a_user_namespace_the_hosts_users_lead_nobody_astray(
 ) -> None:
     """There "/" belongs to one whom nobody can become."""
     os.chown(open_path, ownership.UNNAMED, ownership.UNNAMED)
-    assert ownership._names_few_users() is (Path("/proc/self/uid_map").read_text().split()[2] != str(2**32 - 1))
+    first, _, count = map(int, Path("/proc/self/uid_map").read_text().splitlines()[0].split())
+    assert ownership._is_unnamed() is not (first <= ownership.UNNAMED < first + count)
     for names_few in (False, True):
-        monkeypatch.setattr(ownership, "_names_few_users", lambda answer=names_few: answer)
+        monkeypatch.setattr(ownership, "_is_unnamed", lambda answer=names_few: answer)
         with ownership.as_owner_of(open_path / "spool"):
             assert (os.geteuid() == 0) is names_few
 

@@ -111,6 +111,11 @@ class Gate:
         state.is_agent = known.role is Role.AGENT
         return known
 
+    def remembered(self, request: Request) -> Admitted | None:
+        """Whose good credential a request has, where that is known without asking the database."""
+        credential = credential_of(request)
+        return None if credential is None else self._known.get(_key(credential))
+
     async def admit(self, request: Request, allowed: frozenset[Role]) -> Admitted:
         """Let a request pass whose credential has an allowed role, or raise 401, 403 or 429."""
         known: Admitted | None = getattr(request.state, "admitted", None)

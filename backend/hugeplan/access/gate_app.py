@@ -48,6 +48,7 @@ class _Known:
     route: APIRoute
     allowed: frozenset[Role] | None
     """The roles that may ask; None where no credential is needed."""
+    reads_body: bool
 
 
 def _came_by_proxy(request: Request) -> bool:
@@ -93,7 +94,9 @@ class GateApp:
                     self._add(route)
 
     def _add(self, route: APIRoute) -> None:
-        known = _Known(route, route.allowed_roles() if isinstance(route, GatedRoute) else None)
+        known = _Known(route, None, reads_body=False)
+        if isinstance(route, GatedRoute):
+            known = _Known(route, route.allowed_roles(), route.reads_body())
         for method in route.methods or ():
             if "{" in route.path:
                 self._patterns.append((method, compile_path(route.path)[0], known))
@@ -109,8 +112,12 @@ class GateApp:
                 if len(request.headers.getlist("host")) > 1:
                     # Proxies and we may each believe another one (RFC 9112, section 3.2).
                     raise HTTPException(400, "The request has two Host headers.")
-                if self._is_open(scope["method"], scope["path"]):
-                    await stack.enter_async_context(self._strangers.brief_turn(address_key(request)))
+                if (kind := self._open_kind(scope["method"], scope["path"])) is not None:
+                    known = self._gate.remembered(request)
+                    whose = address_key(request) if known is None else known.line_id
+                    await stack.enter_async_context(self._strangers.brief_turn(f"{kind} of {whose}"))
+                    if scope["state"].get("is_gone"):
+                        raise ClientDisconnect
                 app = await self._answer(request)
                 if app is None and not self._is_known(scope["path"]):
                     app = await self._pages(scope)
@@ -120,15 +127,18 @@ class GateApp:
                 app = response_for(request, error)
             await (app or self._app)(scope, receive, send)
 
-    def _is_open(self, method: str, path: str) -> bool:
-        """Whether no credential is asked for. What is no route is refused by its head."""
+    def _open_kind(self, method: str, path: str) -> str | None:
+        """In which line a request waits that needs no credential: a flood of one kind keeps none of another.
+
+        None for what needs one, for what is no route, and for bodies, which have a turn when they are whole.
+        """
         direct = self._direct.get((method, path))
         if direct is not None:
-            return not direct.needs_credential
+            return None if direct.needs_credential else "probes"
         if path.startswith(self._prefix):
             known = self._find(method, path)
-            return known is not None and known.allowed is None
-        return path not in self._gated
+            return "requests" if known is not None and known.allowed is None and not known.reads_body else None
+        return None if path in self._gated else "pages"
 
     async def _answer(self, request: Request) -> Response | None:
         """The answer to a request that goes no further; None for the others. Refusals are raised."""

@@ -6,6 +6,7 @@ its signature when the route is made, and judged here before the body is touched
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from hugeplan.access.gate import Admitted, Gate
+from hugeplan.access.gate import Admitted, Gate, address_key
 from hugeplan.access.schemas import Role
 from hugeplan.api.bodies_in_flight import (
     PART_BYTES,
@@ -27,7 +28,7 @@ from hugeplan.api.bodies_in_flight import (
     StrangersTurns,
     Turns,
 )
-from hugeplan.api.body import BodyLimits, UnreadBody, read_body, read_json
+from hugeplan.api.body import BodyLimits, UnreadBody, keep_json, read_body
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.api.openapi import API_PREFIX, operation_id
 from hugeplan.api.unread import Unread, is_unread
@@ -39,6 +40,7 @@ PARSED_VALUES = 50_000
 others. Reports are taken in by a handler of their own."""
 UNREAD_BODY_BYTES = 4 * 1024**2
 """The largest that the sandbox parses: more could not be planned within its limits."""
+IMPORTS = 2
 OPEN_BODY_BYTES = 16 * 1024
 """The largest body of a request that needs no credential: a login."""
 
@@ -56,15 +58,24 @@ class Intake:
     turns: Turns = field(default_factory=Turns)
     turns_of_agents: Turns = field(default_factory=Turns)
     """Of all agents and enrolment tokens: who has one of these has as many agents as it likes."""
+    turns_of_imports: Turns = field(default_factory=partial(Turns, IMPORTS))
+    """Imports of the same names wait for each other's rows, each with a connection."""
+    one_report_on_the_loop: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, 1))
     report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE))
 
     @asynccontextmanager
-    async def turn_of(self, known: Admitted) -> AsyncIterator[None]:
-        """The time in which a handler may run for a credential."""
+    async def turn_of(self, request: Request, *, is_import: bool = False) -> AsyncIterator[None]:
+        """The time in which a handler may run for a credential, or for an address without one."""
+        known: Admitted | None = getattr(request.state, "admitted", None)
         async with AsyncExitStack() as stack:
-            if known.role in {Role.AGENT, Role.ENROLMENT}:
-                await stack.enter_async_context(self.turns_of_agents.turn("agents"))
-            await stack.enter_async_context(self.turns.turn(known.line_id))
+            if known is None:
+                await stack.enter_async_context(self.strangers.brief_turn(f"bodies of {address_key(request)}"))
+            else:
+                if known.role in {Role.AGENT, Role.ENROLMENT}:
+                    await stack.enter_async_context(self.turns_of_agents.turn("agents"))
+                await stack.enter_async_context(self.turns.turn(known.line_id))
+            if is_import:
+                await stack.enter_async_context(self.turns_of_imports.turn("imports"))
             yield
 
 
@@ -119,6 +130,7 @@ class GatedRoute(APIRoute):
         unread = self.leaves_body_unread()
         instead = "".join(f"; {call.instead}" for call in _calls(self.dependant) if isinstance(call, UnreadBody))
         parameters = frozenset(_query_parameters(self.dependant))
+        is_import = self.path.startswith(f"{API_PREFIX}/imports/")
 
         async def gated(request: Request) -> Response:
             intake: Intake = request.app.state.intake
@@ -135,23 +147,25 @@ class GatedRoute(APIRoute):
             if not reads_body and allowed is None:
                 return await handle(request)
             if not reads_body:
-                async with intake.turn_of(request.state.admitted):
+                async with intake.turn_of(request):
                     return await handle(request)
             bodies = intake.bodies_of_agents if getattr(request.state, "is_agent", False) else intake.bodies
             with bodies.body(getattr(request.state, "line_id", ""), PART_BYTES) as counted:
                 try:
                     if unread:
                         limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES), instead=instead)
-                        body = request.state.json_body = await read_body(request, limits, counted.add)
-                        # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
-                        setattr(request, "_body", body)  # noqa: B010
-                        setattr(request, "_json", Unread(body, limits.json))  # noqa: B010
                     else:
-                        await read_json(request, limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES), counted.add)
-                    if allowed is None:
-                        return await handle(request)
-                    # Else all wait for one lock, each with a connection that others need.
-                    async with intake.turn_of(request.state.admitted):
+                        limits = limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES)
+                    body = request.state.json_body = await read_body(request, limits, counted.add)
+                    # A turn is for the work: who waits for the rest of a body has none, and what is whole waits for
+                    # one. Without it all would be parsed at once, or wait for one lock with a connection each.
+                    async with intake.turn_of(request, is_import=is_import):
+                        if unread:
+                            # FastAPI reads the body again through these two, where Starlette keeps what was read.
+                            setattr(request, "_body", body)  # noqa: B010
+                            setattr(request, "_json", Unread(body, limits.json))  # noqa: B010
+                        else:
+                            await keep_json(request, body, limits)
                         return await handle(request)
                 finally:
                     request.state.json_body = b""  # a connection that waits keeps the state of its last request

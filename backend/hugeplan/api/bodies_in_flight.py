@@ -38,9 +38,10 @@ HANDLERS_OF_ONE: Final = 8
 REPORTS_OF_ONE: Final = 4
 """That are read and stored at a time. Those of all others wait behind them; an agent sends one after the other."""
 STRANGERS_OF_ONE: Final = 2
-"""Requests without a credential that are answered at a time, of one address."""
-WAITING_STRANGERS_OF_ONE: Final = 256
-TURN_SECONDS_OF_STRANGERS: Final = 0.05
+"""Requests without a credential that are answered at a time, of one address and kind."""
+WAITING_STRANGERS_OF_ONE: Final = 1024
+"""More than an address has connections: those that wait past it have none any more."""
+TURN_SECONDS_OF_STRANGERS: Final = 0.02
 STREAMS_OF_ONE: Final = 32
 """Streams of events that one credential listens to."""
 STREAMS: Final = 400

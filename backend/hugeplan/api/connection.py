@@ -107,7 +107,9 @@ class Connection(HttpToolsProtocol):
         super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection, and tell what waits for its turn."""
+        if self.cycle is not None:
+            self.cycle.scope.setdefault("state", {})["is_gone"] = True
         self._cancel_deadline()
         if self._reading_until is not None:
             self._reading_until.cancel()
