@@ -48,6 +48,7 @@ class TestVersion2:
         names = by_name(machine("kubernetes-v2"))
         assert "shop/orders-db-0" in names
         assert "evil/x" not in names
+        assert f"pod? {STATIC}" in names, "asked for, and not said"
 
     def test_a_container_is_part_of_its_pod(self, units: dict[str, dict[str, Any]]) -> None:
         container = units["shop/orders-db-0/postgres"]

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hugeplan_agent.host import Host
-from hugeplan_agent.kubernetes_api import ACCOUNT, KubernetesApi, NotToldError, is_offered
+from hugeplan_agent.kubernetes_api import ACCOUNT, MIRRORED, KubernetesApi, NotToldError, is_offered
 from hugeplan_agent.schema import MAX_BYTES
 
 __all__ = ["ACCOUNT", "NotToldError", "api_of", "configz", "is_offered", "node_status", "pod_names", "resources"]
@@ -27,7 +27,6 @@ POWERS = "KMGTPE"
 PODS_SECONDS = 60.0
 #: The kubelet reads its configuration when it starts; a drop-in or a restart shows after this.
 CONFIGZ_SECONDS = 600.0
-MIRRORED = "kubernetes.io/config.hash"
 HASH = re.compile(r"[0-9a-f]{32}")
 
 
@@ -82,7 +81,8 @@ def configz(api: KubernetesApi) -> dict[str, Any]:
 def names_of(items: Iterable[Any]) -> dict[str, tuple[str, str]]:
     """uid -> namespace and name. A static pod's cgroup has the hash of its file, which its mirror carries.
 
-    Whoever creates a pod may write that annotation: it is no listed pod's uid, and of several that say it none is it.
+    Whoever creates a pod may write that annotation, too, though the kubelet deletes a mirror of no static pod of its
+    own: it is no listed pod's uid, and of several that say it none is it.
     """
     names: dict[str, tuple[str, str]] = {}
     mirrors: dict[str, set[tuple[str, str]]] = {}

@@ -9,7 +9,10 @@ UNIT = about(
         {
             "key": ref("unit_key"),
             "kind": {"enum": ["pod", "container", "systemd_service", "systemd_scope", "cgroup", "process_group"]},
-            "name": {"type": "string", "minLength": 1, "maxLength": 253},
+            "name": about(
+                {"type": "string", "minLength": 1, "maxLength": 253},
+                "Of a pod without a name its uid: `pod UID`, or `pod? UID` where the API server is asked for names",
+            ),
             "parent": UNIT_REF,
             "cgroup_path": about(
                 {"type": ["string", "null"], "maxLength": 4096}, "Below the root of the memory controller's tree"

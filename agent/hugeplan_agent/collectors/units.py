@@ -86,6 +86,8 @@ class LogNames:
 
     pods: dict[str, tuple[str, str]]
     containers: dict[str, str]
+    asked: bool = False
+    """Whether the API server is asked for the others."""
 
 
 def log_names(host: Host) -> LogNames:
@@ -114,7 +116,7 @@ def describe(unit: Unit, names: LogNames) -> dict[str, Any]:
         namespace, pod_name = names.pods.get(owner, (None, None))
         qos = name.qos_class or (unit.parent.name.qos_class if unit.parent else None)
         pod = {"uid": owner, "namespace": namespace, "name": pod_name, "qos_class": qos}
-        text = f"{namespace}/{pod_name}" if pod_name else f"pod {owner}"
+        text = f"{namespace}/{pod_name}" if pod_name else f"pod{'?' * names.asked} {owner}"
     if name.kind == "container":
         own = names.containers.get(name.container_id or "")
         container = {"id": name.container_id, "name": own, "runtime": name.runtime}
@@ -190,7 +192,8 @@ def collect(host: Host) -> Fragment:
     placed = placement(host)
     names = log_names(host)
     told = None
-    if kubernetes_node.is_offered(os.environ):
+    names.asked = kubernetes_node.is_offered(os.environ)
+    if names.asked:
         uids = {unit.name.pod_uid for unit in placed.units if unit.name.pod_uid is not None}
         told_names = kubernetes_node.pod_names(host, os.environ, uids - names.pods.keys())
         names.pods = {**told_names, **names.pods}  # the kubelet's own word first

@@ -11,8 +11,9 @@
 A server of the same unit with another data directory is another server, whatever else fits; so is one in a container
 where the planned one was in none, or the other way round, and one in another unit than the service of the planned one.
 So is one of another user id, where report and plan say it: nobody starts a server as another user without root. So is
-one in a pod of another namespace or owner, or in any pod where none was planned, where they say names of pods: whoever
-may create one chooses what is in it. A guest of LXC where no container was planned is one by rules 1, 2 and 4 alone.
+one in a pod of another namespace or owner, or in any pod where none was planned, where names of pods are told or asked
+for: whoever may create one chooses what is in it. A guest of LXC where no container was planned is one by rules 1, 2
+and 4 alone.
 What is left after that stays open: the servers are candidates, and the checks say so.
 
 A server where a user of the node gives the names (a session, a service or container of a user's own), has programs
@@ -96,7 +97,7 @@ def match_servers(plan: Plan, observed: Observation) -> dict[str, Matched]:
     """Each instance of the plan, by its name."""
     found: dict[str, Matched] = {}
     listed, units = list(observed.listed("databases")), list(observed.listed("units"))
-    pods = {unit.get("key"): _named(unit["pod"]) for unit in units if isinstance(unit.get("pod"), Mapping)}
+    pods = {unit.get("key"): _named(unit) for unit in units if isinstance(unit.get("pod"), Mapping)}
     owners = server_owners.ServerOwners({unit.get("key"): unit.get("cgroup_path") for unit in units}, pods)
     for engine in dict.fromkeys(instance.engine for instance in plan.instances):
         instances = [i for i in plan.instances if i.engine == engine]
@@ -149,8 +150,10 @@ def _undecided(
     return found
 
 
-def _named(pod: Mapping[str, Any]) -> str:
-    return f"{pod['namespace']}/{pod['name']}" if pod.get("namespace") and pod.get("name") else ""
+def _named(unit: Mapping[str, Any]) -> str:
+    pod = unit["pod"]
+    both = pod.get("namespace") and pod.get("name")
+    return f"{pod['namespace']}/{pod['name']}" if both else server_owners.pod_in(str(unit.get("name")))
 
 
 def _is_apart(instance: InstancePlan, seen: _Seen) -> bool:

@@ -365,12 +365,13 @@ SET = "prod/pg"
 def in_pods(found: Plan, *servers: tuple[dict[str, Any], str | None]) -> tuple[Outcome, str | None]:
     """The verdict, and the key of the first instance's server: each server with namespace and name of its pod."""
     seen = observed(*(one for one, _ in servers))
-    pods = [(one["key"].split("@")[1].removesuffix(":5432"), *(pod or "/").split("/")) for one, pod in servers]
+    pods = [(one["key"].split("@")[1].removesuffix(":5432"), *(pod or "").partition("/")[::2]) for one, pod in servers]
     seen.sample["units"] = [
         {
             "key": unit,
+            "name": f"pod{space * (not name)} {unit}",
             "cgroup_path": f"/kubepods.slice/{unit}",
-            "pod": {"namespace": space or None, "name": name or None},
+            "pod": {"namespace": name and space, "name": name or None},
         }
         for unit, space, name in pods
     ]
@@ -422,6 +423,7 @@ def test_a_pod_that_nobody_named_decides_nothing_where_the_report_names_pods(
     other, new = (server("redis@pod:2:6379") | {"engine": "redis"}, "shop/web-0"), server(B_POD)
     assert in_pods(found, (new, None), other) == (Outcome.UNDECIDED, None)
     assert in_pods(found, (new, None))[1] == B_POD, "nobody says the names"
+    assert in_pods(found, (new, "?")) == (Outcome.UNDECIDED, None), "the API server did not tell them"
     if pod is None and "." not in name:  # it named no pod: whose is any of them?
         assert in_pods(found, (new, "team-b/pg-0")) == (Outcome.UNDECIDED, None)
     by_key = replace(found, instances=(replace(found.instances[0], runs_as=B_POD),))

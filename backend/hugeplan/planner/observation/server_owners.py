@@ -38,7 +38,7 @@ _OF_ONE_OWNER = re.compile(r"-\d+$|(?:-[bcdf-hj-np-tv-xz2456789]{6,10})?-[bcdf-h
 @dataclass(frozen=True, slots=True)
 class ServerOwners:
     """Whose the servers of one report are: ``paths`` are the cgroups of its units by their keys, ``pods`` the pods of
-    those that are in one, empty where the report does not say the name.
+    those that are in one, empty where the report does not say the name, ``?`` where it does not know it yet.
     """
 
     paths: Mapping[object, object] = field(default_factory=dict)
@@ -49,11 +49,7 @@ class ServerOwners:
         """Those of a plan's observation."""
         units = (sample and sample.units) or ()
         pods = [unit for unit in units if unit.kind == "pod" or (unit.parent or "").startswith("pod:")]
-        named = {unit.key for unit in pods if "/" in unit.name and not unit.name.startswith("pod ")}
-        return cls(
-            {unit.key: unit.cgroup_path for unit in units},
-            {unit.key: "/".join(unit.name.split("/")[:2]) if unit.key in named else "" for unit in pods},
-        )
+        return cls({unit.key: unit.cgroup_path for unit in units}, {unit.key: pod_in(unit.name) for unit in pods})
 
     def is_of_user(self, key: str, unit: str | None, uid: int | None) -> bool:
         """Whether a user of the node may have made its unit, or started it in one that root did not call after it.
@@ -69,10 +65,11 @@ class ServerOwners:
     def pod_of(self, key: str, unit: str | None) -> str | None:
         """Namespace and name of its pod; empty where the report does not say them, None where it is in no pod."""
         own = place_of(key)[0].partition("@")[2]
-        return self.pods.get(own, self.pods.get(unit, "" if own.startswith("pod:") else None))
+        pod = self.pods.get(own, self.pods.get(unit, "" if own.startswith("pod:") else None))
+        return "" if pod == "?" else pod
 
     def seen_in(self, key: str, unit: str | None) -> str | None:
-        """Its pod, to compare: where others have names, one that has none yet may be anybody's."""
+        """Its pod, to compare: where names are asked for, or others have them, one that has none may be anybody's."""
         pod = self.pod_of(key, unit)
         return "?" if pod == "" and any(self.pods.values()) else pod
 
@@ -80,6 +77,13 @@ class ServerOwners:
         """Whether a server may be taken for an instance that does not name it."""
         is_another = is_of_another(instance, made_by(instance), server.key, self.seen_in(server.key, server.unit))
         return not is_another and not self.is_of_user(server.key, server.unit, server.owner_uid)
+
+
+def pod_in(name: str) -> str:
+    """The pod in the name of a unit: ``NAMESPACE/POD``, ``pod UID``, or ``pod? UID`` where names are asked for."""
+    if name.startswith("pod? "):
+        return "?"
+    return "/".join(name.split("/")[:2]) if "/" in name and not name.startswith("pod ") else ""
 
 
 @remembered(1024)

@@ -152,13 +152,13 @@ def test_a_pod_is_taken_for_an_instance_that_names_no_pod_by_runs_as_alone() -> 
     assert found_of([wanted], [theirs], pod("1", "pod 1"))[0], "no names of pods, as without the Kubernetes API"
 
 
-def test_a_pod_without_a_name_yet_is_nobodys_where_others_have_one() -> None:
-    """Found with a pod that was made after the last list of pods, a minute ago."""
+def test_a_pod_without_a_name_yet_is_nobodys_where_names_are_asked_for() -> None:
+    """Found with a pod that was made after the last list of pods, and with an API server that told no name."""
     new = running("postgresql@pod:1:5432", "4GB")
-    units = (pod("1", "pod 1"), pod("2", "shop/web-0"))
-    for wanted in (described("orders", "4GB"), replace(described("a", "4GB"), stateful_set="prod/pg")):
-        assert found_of([wanted], [new], *units)[0] == {}
-        assert found_of([replace(wanted, runs_as=new.key)], [new], *units)[0] == {wanted.name: new.key}
+    for units in ((pod("1", "pod 1"), pod("2", "shop/web-0")), (pod("1", "pod? 1"),)):
+        for wanted in (described("orders", "4GB"), replace(described("a", "4GB"), stateful_set="prod/pg")):
+            assert found_of([wanted], [new], *units)[0] == {}
+            assert found_of([replace(wanted, runs_as=new.key)], [new], *units)[0] == {wanted.name: new.key}
 
 
 def test_a_guest_is_matched_by_a_name_that_is_in_its_own() -> None:
