@@ -8,6 +8,9 @@ from pathlib import Path
 
 from hugeplan_agent.pool_reservation import SYSTEM, ReservationError, read_count, reservation
 
+from hugeplan.measuring.room import headroom_bytes
+from hugeplan.planner.units import format_bytes
+
 ATTEMPTS = 5
 
 
@@ -31,6 +34,10 @@ def reserved(page_bytes: int, pages: int, *, drop_caches: bool = False) -> Itera
     """
     if not pool_folder(page_bytes).is_dir():
         raise CannotReserveError(f"this kernel has no huge pages of {page_bytes} bytes")
+    room_bytes, why = headroom_bytes()
+    if pages * page_bytes > room_bytes:  # the kernel would give them, and leave nothing to what runs
+        need = format_bytes(pages * page_bytes)
+        raise CannotReserveError(f"{pages} pages of {page_bytes >> 10} KiB need {need}; {why}")
     try:
         with reservation() as held:
             # The kernel gives what it finds at once; compacting finds more.

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from hugeplan.cli import main
-from hugeplan.measuring import postgresql_clients
+from hugeplan.measuring import pools, postgresql_clients
 from hugeplan.measuring.postgresql import Plan, PostgresqlSubject, check_shared_thp, largest_data_bytes
 from hugeplan.measuring.postgresql_clients import Case, DriverClients, NestedLoop, Pgbench
 from hugeplan.measuring.postgresql_server import PROGRAMS, Server, ServerError, Shape, find_programs
@@ -62,6 +62,15 @@ def test_the_limit_of_a_cgroup_above_counts(tmp_path: Path) -> None:
     room, why = headroom_bytes(root)
     assert room == 3 * GIB - GIB - 512 * MIB
     assert "memory.max is 3 GiB" in why
+
+
+def test_no_more_pages_are_taken_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """How many they are a server of another user says, from a file of its own."""
+    monkeypatch.setattr(pools, "pool_folder", lambda _: tmp_path)
+    monkeypatch.setattr(pools, "reservation", lambda: pytest.fail("taken"))
+    monkeypatch.setattr(pools, "headroom_bytes", lambda: (439 * MIB, "1 GiB are available"), raising=False)
+    with pytest.raises(pools.CannotReserveError, match="220 pages of 2048 KiB need 440 MiB; 1 GiB are available"):
+        pools.reserved(2 * MIB, 220).__enter__()
 
 
 def test_data_that_fit_are_never_refused() -> None:
