@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -145,14 +146,15 @@ def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) ->
     plan = document.plan
     _check_node(plan, root, arguments)
     files = PoolFiles(root)
-    _recover(root)
+    if not _is_recovered(root):
+        return EXIT_NOT_RESTORED
     changes = changes_of(plan, files)
     print(f"{document.name}:\n{_shown(changes)}", flush=True)
     check_memory(root, changes)
     check_before(files, changes)
     if all(c.before == c.wanted for c in changes):
         print("The pools are as planned already.")
-        write_in_force(root, asdict(document))
+        _note(write_in_force, root, asdict(document))
         return _verified(document, arguments)
     if not arguments.yes and not _confirmed():
         return EXIT_WRONG_INPUT
@@ -167,8 +169,16 @@ def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) ->
             done()
             return _said(str(error) or "interrupted", failed)
         done()
-    write_in_force(root, asdict(document))
+    _note(write_in_force, root, asdict(document))
     return _verified(document, arguments)
+
+
+def _note(how: Callable[..., None], *what: object) -> None:
+    """The status is of the counts, which are written: what fails now is only said."""
+    try:
+        how(*what)
+    except PoolError as error:
+        sys.stderr.write(f"hugeplan apply: which plan is in force could not be noted: {error}\n")
 
 
 def _confirmed() -> bool:
@@ -189,15 +199,12 @@ def _said(reason: str, failed: list[str]) -> int:
     return EXIT_FAILED
 
 
-def _recover(root: Path) -> None:
+def _is_recovered(root: Path) -> bool:
     """A run that was killed together with its guard: its counts go back first."""
     journal = read_journal(root)
-    if journal is not None and journal.state in {"applying", "restoring"}:
-        failed = restore(root, journal)
-        text = "; ".join(failed) or "the previous counts are back"
-        sys.stderr.write(f"hugeplan apply: the last run was killed; {text}\n")
-        if failed:
-            raise PoolError("the last run could not be rolled back; nothing was changed")
+    if journal is None or journal.state not in {"applying", "restoring"}:
+        return True
+    return _said("the last run was killed", restore(root, journal)) != EXIT_NOT_RESTORED
 
 
 def _verified(document: PlanDocument, arguments: argparse.Namespace) -> int:
@@ -226,7 +233,7 @@ def _roll_back(root: Path) -> int:
         print("The last run is rolled back already.")
         return 0
     failed = restore(root, journal)
-    forget_in_force(root)
+    _note(forget_in_force, root)
     for change in journal.changes:
         now = PoolFiles(root).counts(change.numa_node, change.page_bytes).pages
         print(f"NUMA node {change.numa_node}, pages of {page_label(change.page_bytes)}: {now}")

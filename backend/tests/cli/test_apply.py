@@ -288,6 +288,10 @@ def test_a_run_killed_with_its_guard_is_rolled_back_by_the_next(
     assert apply(tree, "--status") == 0
     assert capsys.readouterr().out.startswith("between: ")
     path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 9}))
+    tree.set(0, 2 * MIB, 64, 0)
+    assert apply(tree, str(path), "--yes") == 5, "1 says that the previous counts are back"
+    assert "not all counts are back: " in capsys.readouterr().err
+    tree.set(0, 2 * MIB, 64, 10**6)
     assert apply(tree, str(path), "--yes") == 0
     captured = capsys.readouterr()
     assert "the last run was killed; the previous counts are back" in captured.err
@@ -324,6 +328,18 @@ def test_what_fails_after_the_change_hides_no_counts(
     assert tree.counts()[0, 2 * MIB] == 9
     assert apply(tree, "--roll-back") == 5
     assert "9 now" in capsys.readouterr().err
+
+
+def test_a_plan_in_force_that_cannot_be_noted_is_said_and_hides_no_counts(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found with a full disk: status 1 says that the previous counts are back, and they were not."""
+    (tree.root / "var/lib/hugeplan/plan-in-force.json").mkdir(parents=True)
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 9}))
+    for words, status in (([str(path), "--yes"], 0), ([str(path), "--yes"], 0), (["--roll-back"], 5)):
+        assert apply(tree, *words) == status
+        assert "which plan is in force could not be noted: " in capsys.readouterr().err
+        assert tree.counts()[0, 2 * MIB] == 9
 
 
 def test_a_disk_that_fills_up_meanwhile_leaves_no_pool_grown(
