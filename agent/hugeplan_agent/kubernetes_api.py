@@ -39,6 +39,7 @@ PAGE_ITEMS = 100
 MAX_PAGES = 50
 #: A static pod's cgroup has the hash of its file, which its mirror carries.
 MIRRORED = "kubernetes.io/config.mirror"
+MAX_HASH = 64
 ITEMS = re.compile(r'"items"\s*:\s*\[')
 NEXT = re.compile(r"[{\]]")
 METADATA_ALONE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -93,7 +94,7 @@ def _known_by(item: Any) -> dict[str, Any]:
     if not isinstance(meta, dict):
         return {}
     told = meta.get("annotations")
-    mirrored = told.get(MIRRORED) if isinstance(told, dict) else None
+    mirrored = str(told.get(MIRRORED))[:MAX_HASH] if isinstance(told, dict) else None
     names = {key: meta.get(key) for key in ("uid", "namespace", "name")}
     return {"metadata": {**names, "annotations": {MIRRORED: mirrored}}}
 

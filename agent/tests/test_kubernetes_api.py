@@ -224,6 +224,8 @@ def test_a_list_has_room_for_what_annotations_may_hold(
     api: KubernetesApi, server: ApiServer, indent: int | None
 ) -> None:
     """Found with sixteen pods of 256 KiB: no pod of the node had a name, and another team's was planned for."""
+    server.script.append((200, {"items": [named("0", "evil", "x", "0" * (256 << 10))]}, {}))
+    assert len(str(api.list_metadata("/x", {}))) < 300
     items = [named(str(number), "evil", f"x{number}", HASH) for number in range(20)]
     for item in items:
         item["metadata"]["annotations"]["a"] = '{"[\u00fc\\"' + "x" * (256 << 10)
