@@ -108,23 +108,37 @@ def match_servers(plan: Plan, observed: Observation) -> dict[str, Matched]:
 def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> dict[str, Matched]:
     found: dict[str, Matched] = {}
     left = list(servers)
-    for fits in (_has_key, _has_place, _has_pod, _has_tail, _has_name, _has_size):
+    for rule, planned, now in _RULES:
         waiting = [i for i in instances if i.name not in found]
-        known = left if fits in (_has_key, _has_place) else [seen for seen in left if not seen.is_of_user]
-        for instance, seen in _pairs(waiting, known, fits):
-            found[instance.name] = Matched(seen.server)
-            left = [other for other in left if other is not seen]
+        known = left if rule in _OF_ANYBODY else [seen for seen in left if not seen.is_of_user]
+        if rule in _OF_EACH_PAIR and len(waiting) * len(known) > MOST_PAIRS:
+            continue
+        by_value: dict[object, list[_Seen]] = {}
+        for seen in known:
+            by_value.setdefault(now(seen), []).append(seen)
+        pairs = _pairs(waiting, [by_value.get(planned(one), []) for one in waiting], rule)
+        found |= {instance.name: Matched(seen.server) for instance, seen in pairs}
+        taken = {id(seen) for _, seen in pairs}
+        left = [seen for seen in left if id(seen) not in taken]
     waiting = [i for i in instances if i.name not in found]
     services = {_unit_of(i.runs_as or "") for i in waiting} - {None}
-    out = {id(seen) for seen in left if seen.is_of_user or (waiting and all(_is_apart(one, seen) for one in waiting))}
+    is_bounded = len(waiting) * len(left) <= MOST_PAIRS
+    out = {
+        id(seen)
+        for seen in left
+        if seen.is_of_user or (waiting and is_bounded and all(_is_apart(one, seen) for one in waiting))
+    }
     of_users = tuple(
         seen.server for seen in left if id(seen) in out or len(services) > (_unit_of(seen.key) in services)
     )
     left = [seen for seen in left if id(seen) not in out]
     if len(waiting) == len(left) == 1 and _may_be(waiting[0], left[0]):
         found[waiting[0].name] = Matched(left[0].server)
-    else:
+    elif is_bounded:
         found |= _undecided(waiting, left, of_users)
+    else:  # each may be any of them
+        names = tuple(one.name for one in waiting)
+        found |= dict.fromkeys(names, Matched(None, tuple(seen.server for seen in left), names, of_users))
     return found
 
 
@@ -189,12 +203,12 @@ def _may_be(instance: InstancePlan, seen: _Seen) -> bool:
 
 
 def _pairs(
-    instances: Sequence[InstancePlan], servers: Sequence[_Seen], fits: Callable[[InstancePlan, _Seen], bool]
+    instances: Sequence[InstancePlan], near: Sequence[Sequence[_Seen]], fits: Callable[[InstancePlan, _Seen], bool]
 ) -> list[tuple[InstancePlan, _Seen]]:
-    """Pairs that fit each other and nobody else."""
+    """Pairs that fit each other and nobody else; ``near``: of each instance those that may."""
     own = [
         [seen for seen in servers if fits(instance, seen) and not _has_other_place(instance, seen)]
-        for instance in instances
+        for instance, servers in zip(instances, near, strict=True)
     ]
     claims = Counter(id(seen) for fitting in own for seen in fitting)
     return [
@@ -252,6 +266,23 @@ def _has_size(instance: InstancePlan, seen: _Seen) -> bool:
     demand = instance.demand
     # The kernel rounds a mapping up to whole pages; on base pages it has its exact size.
     return abs(seen.largest_bytes - demand.segment_bytes) <= (demand.error_pages + 1) * demand.page_bytes
+
+
+_Rule = tuple[Callable[[InstancePlan, _Seen], bool], Callable[[InstancePlan], object], Callable[[_Seen], object]]
+#: A rule, and what an instance and a server that fit have in common: those without it are not compared.
+_RULES: Final[tuple[_Rule, ...]] = (
+    (_has_key, lambda one: one.runs_as, lambda seen: seen.key),
+    (_has_place, lambda one: place_of(one.runs_as or ""), lambda seen: (place_of(seen.key)[0], seen.instance_id)),
+    (_has_pod, lambda one: one.pod or 0, lambda seen: seen.pod),
+    (_has_tail, lambda one: tail_of(one.runs_as or "") or 0, lambda seen: tail_of(seen.key)),
+    (_has_name, lambda _: None, lambda _: None),
+    (_has_size, lambda _: None, lambda _: None),
+)
+_OF_ANYBODY: Final = (_has_key, _has_place)
+_OF_EACH_PAIR: Final = (_has_name, _has_size)
+MOST_PAIRS: Final = 4096
+"""Instances times servers of an engine that are compared one by one. Of more, which a node with 64 databases has where
+all their keys are new, each may be any."""
 
 
 def owner_of(server: Server) -> int | None:

@@ -62,11 +62,10 @@ async def list_trials(
 
 
 async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -> Sequence[tuple[UUID, dict[str, Any]]]:
-    """Ids and summaries of a node's newest trials."""
-    statement = select(TrialRow.id, TrialRow.summary).where(TrialRow.node_id == node_id)
-    return [
-        (trial_id, summary) for trial_id, summary in await session.execute(newest_first(statement, *_KEY, limit=limit))
-    ]
+    """Ids and summaries of a node's newest trials: those that its agent sent, then those of others."""
+    first = (TrialRow.is_own.is_(False), TrialRow.ordered_at.desc(), TrialRow.id.desc())
+    statement = select(TrialRow.id, TrialRow.summary).where(TrialRow.node_id == node_id).order_by(*first).limit(limit)
+    return [(trial_id, summary) for trial_id, summary in await session.execute(statement)]
 
 
 async def predictions(session: ReadSession, node_ids: Collection[UUID], *, most: int) -> Sequence[tuple[str, str, str]]:

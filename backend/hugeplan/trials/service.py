@@ -171,7 +171,7 @@ async def with_trials_of_each(session: ReadSession, nodes: Sequence[StoredNode])
 
 
 async def _measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTrial, ...]:
-    """What the node's newest trials measured and is an answer, newest first."""
+    """What the node's newest trials measured and is an answer: of its own agent, then of others, newest first."""
     found: list[MeasuredTrial] = []
     for trial_id, summary in await repository.newest_summaries(session, node_id, limit=MOST_FOR_A_PLAN):
         with alone(f"trial {trial_id}"):

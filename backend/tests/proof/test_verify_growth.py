@@ -52,6 +52,20 @@ def test_servers_that_cannot_be_told_apart_cost_a_few_times_those_that_can(diffe
     assert unclear < 15 * clear, f"{clear:.4f} s and {unclear:.4f} s"
 
 
+def test_servers_whose_keys_are_all_new_cost_in_proportion() -> None:
+    """Rules that look at pairs end at a bound: each report of such a node took 0.3 s of everybody's time."""
+
+    def report(count: int) -> tuple[Plan, Observation]:
+        plan, _ = many(count, differ=True, huge=False)
+        keys = (f"postgresql@systemd:u.service:{6000 + i}" for i in range(count))
+        instances = tuple(replace(one, runs_as=key) for one, key in zip(plan.instances, keys, strict=True))
+        servers = [server(f"postgresql@systemd:u.service:{i:012x}", huge=False) | {"main_pid": i} for i in range(count)]
+        return replace(plan, instances=instances), observed(*servers)
+
+    few, many_more = seconds(report(60)), seconds(report(250))
+    assert many_more < 8 * few, f"{few:.4f} s and {many_more:.4f} s"
+
+
 @pytest.mark.parametrize("asks", ["pools", "servers"])
 def test_who_holds_pages_is_counted_once_for_all_that_are_short(asks: str) -> None:
     def report(asking: int, processes: int) -> tuple[Plan, Observation]:

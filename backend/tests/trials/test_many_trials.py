@@ -140,3 +140,18 @@ async def test_trials_whose_sender_is_not_known_stay_before_a_planners(
     assert (await send(planner, [])).status_code == 409
     assert (await send(agent, former)).status_code == 201
     assert await of_node(viewer, node_id) == set(former[1:])
+
+
+async def test_a_plan_takes_the_own_agents_trial_before_those_that_others_sent(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """A planner's newer trial took its place, and fifty of another engine hid it."""
+    node_id = await known_node(agent)
+    own: list[str] = []
+    of_planner: list[str] = []
+    await send(agent, own)
+    for _ in range(2):
+        await send(planner, of_planner)
+    async with service.database.read() as session:
+        found = await repository.newest_summaries(session, uuid.UUID(node_id), limit=2)
+    assert [str(trial_id) for trial_id, _ in found] == [own[0], of_planner[1]]
