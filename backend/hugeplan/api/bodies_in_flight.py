@@ -209,6 +209,7 @@ class AnswersInFlight:
 
     def __init__(self) -> None:
         self._bytes, self._streams = InFlight("unread answers"), InFlight("streams of events")
+        self._in_parts = InFlight("unread exports")  # those that nobody reads leave room for lists
         self.page_turn = asyncio.Lock()
 
     def require_room(self, whose: str) -> None:
@@ -221,11 +222,12 @@ class AnswersInFlight:
         if known.get(b"content-type", b"").startswith(b"text/event-stream"):
             self._streams.take_of(whose, 1, STREAMS_OF_ONE, STREAMS)
             return partial(self._streams.give_back, whose, 1)
+        held = self._bytes if b"content-length" in known else self._in_parts
         size = int(known.get(b"content-length", PAGES_BYTES))
         if size > PART_BYTES:
             most = (BYTES_OF_ONE, BYTES) if may_refuse else (sys.maxsize, sys.maxsize)
-            self._bytes.take_of(whose, size, *most)
-        return partial(self._bytes.give_back, whose, size if size > PART_BYTES else 0)
+            held.take_of(whose, size, *most)
+        return partial(held.give_back, whose, size if size > PART_BYTES else 0)
 
 
 def _too_much(what: str) -> UnavailableError:

@@ -173,6 +173,9 @@ def test_what_is_counted_is_given_back() -> None:
     large, stream = [(b"content-length", b"%d" % most)], [(b"content-type", b"text/event-stream; charset=utf-8")]
     ends = [found.take(whose, large, may_refuse=True) for whose in "abc"]
     with pytest.raises(RateLimitedError, match="16 MiB of unread answers"):
+        found.take("a", large, may_refuse=True)
+    ends += [found.take("a", [(b"content-type", b"text/csv")], may_refuse=True) for _ in range(4)]  # an export
+    with pytest.raises(RateLimitedError, match="16 MiB of unread exports"):
         found.take("a", [(b"content-type", b"text/csv")], may_refuse=True)
     with pytest.raises(UnavailableError):
         found.take("d", large, may_refuse=True)
@@ -182,6 +185,7 @@ def test_what_is_counted_is_given_back() -> None:
     for end in ends:
         end()
     assert not found._bytes._of_one
+    assert not found._in_parts._of_one
     assert not found._streams._of_one
 
 
