@@ -81,6 +81,7 @@ FROM (SELECT node_id, max(ordered_at) AS newest FROM trials WHERE {_PREDICTED} G
 WHERE nodes.id = t.node_id;
 CREATE INDEX ix_nodes_machine_type_tried_at ON nodes (machine_type, tried_at) WHERE tried_at IS NOT NULL;
 """  # noqa: S608 - constants
+_HOST = "CREATE INDEX ix_nodes_host ON nodes (split_part(lower(name), '.', 1))"
 
 
 def upgrade() -> None:
@@ -93,6 +94,7 @@ def upgrade() -> None:
     op.execute("ALTER TABLE nodes ADD COLUMN tried_at timestamptz")
     op.execute(_TRIED)
     op.execute("CREATE INDEX ix_nodes_lower_name ON nodes (lower(name))")
+    op.execute(f"DROP INDEX ix_nodes_host; {_HOST} WHERE strpos(name, ' ') = 0")
 
 
 _FOLLOW_BEFORE = """
@@ -120,7 +122,7 @@ END $$
 
 def downgrade() -> None:
     """Undo. When approvals ended is lost; the plans stay superseded."""
-    op.execute("DROP INDEX ix_nodes_lower_name")
+    op.execute(f"DROP INDEX ix_nodes_lower_name, ix_nodes_host; {_HOST}")
     op.execute("DROP TRIGGER nodes_follow_trials ON trials; DROP FUNCTION note_trial()")
     op.execute("ALTER TABLE nodes DROP COLUMN tried_at")
     op.execute("ALTER TABLE trials DROP COLUMN is_own")

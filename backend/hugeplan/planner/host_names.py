@@ -10,10 +10,11 @@ T = TypeVar("T")
 def is_one_host(one: str, other: str) -> bool:
     """Whether both may be names of one host: letters of either case, and one of them may lack the domain.
 
-    Where both have a domain they differ by it, and the first part of an address is no name.
+    Where both have a domain they differ by it. The first part of an address is no name, and neither is that of a name
+    with a space, as a machine is shown by whose name is another's.
     """
     short, long = sorted((one.lower(), other.lower()), key=len)
-    return short == long or (long.partition(".")[0] == short and not short.isdecimal())
+    return short == long or _parts(long)[1] == short
 
 
 class HostNames(Generic[T]):
@@ -41,4 +42,4 @@ def _parts(name: str) -> tuple[str, str | None]:
     """A name without its letters' case, and the part before its domain."""
     whole = name.lower()
     first, dot, _ = whole.partition(".")
-    return whole, first if dot and not first.isdecimal() else None
+    return whole, first if dot and not first.isdecimal() and " " not in whole else None

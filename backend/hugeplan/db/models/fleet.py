@@ -45,7 +45,7 @@ class NodeRow(Base):
         CheckConstraint("mem_total_bytes > 0", name="mem_total_bytes"),
         CheckConstraint("numa_node_count > 0", name="numa_node_count"),
         Index(None, "name", "id"),
-        Index("ix_nodes_host", text("split_part(lower(name), '.', 1)")),
+        Index("ix_nodes_host", text("split_part(lower(name), '.', 1)"), postgresql_where=text("strpos(name, ' ') = 0")),
         Index("ix_nodes_lower_name", text("lower(name)")),
         Index(None, "machine_type", "tried_at", postgresql_where=text("tried_at IS NOT NULL")),
         Index(None, "group_key"),

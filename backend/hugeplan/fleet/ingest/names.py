@@ -11,10 +11,10 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.access.machines import told_apart
-from hugeplan.db.exchange import Exchange, Statement, texts, uuids
+from hugeplan.db.exchange import Exchange, texts, uuids
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.fleet.ingest import statements
-from hugeplan.planner.host_names import is_one_host
+from hugeplan.planner.host_names import HostNames
 
 HELD: Final = timedelta(days=1)
 """How long a machine that is silent keeps its name from another that says the same."""
@@ -44,35 +44,44 @@ async def settle(
 ) -> dict[tuple[str, str], str]:
     """How machines are shown that say a name they do not have, by machine and name.
 
-    A machine that has a name keeps it as long as it reports; all others are told apart from it, and wait for nobody. Of
-    several that say a free one the first to report has it. In a transaction, which others that settle free names wait
-    for where it is to be ``alone``.
+    A machine that has a name keeps it as long as it reports; all others are told apart from it, and wait for nobody. So
+    are those that say a name which many have, silent or not. Of several that say a free one the first to report has it.
+    In a transaction, which others that settle free names wait for where it is to be ``alone``.
     """
     shown = {(claim.machine_id, claim.name): told_apart(claim.name, claim.machine_id) for claim in claims}
-    held = await _read(exchange, sorted(claims), now, statements.HOLDERS)
-    free = [claim for claim in sorted(claims) if not _others(claim, held)]
+    held = await _read(exchange, sorted(claims), now)
+    free = [claim for claim in sorted(claims) if _may_have(_others(claim, held))]
     if free:
         if alone:
             await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
-        held = await _read(exchange, free, now, statements.FORMER_HOLDERS, statements.HOLDERS)
+        held = await _read(exchange, free, now)
+    former: set[_Held] = set()
     for claim in free:
-        others = _others(claim, held)
-        if not any(one.is_alive for one in others) and await _renamed(exchange, others):
-            held = [one for one in held if one not in others] + [_Held(claim.name, claim.machine_id, None, True)]
+        others = [one for one in _others(claim, held) if one not in former]
+        if _may_have(others) and await _renamed(exchange, others):
+            former.update(others)
+            held.add(claim.name, _Held(claim.name, claim.machine_id, None, True))
             shown[claim.machine_id, claim.name] = claim.name
     return shown
 
 
-async def _read(exchange: Exchange, claims: Sequence[Claim], now: datetime, *which: Statement) -> list[_Held]:
+async def _read(exchange: Exchange, claims: Sequence[Claim], now: datetime) -> HostNames[_Held]:
     """Who has the names that machines say."""
     said = [texts(claim.name for claim in claims), texts(claim.machine_id for claim in claims)]
-    found = await exchange.run([(one, [*said, (now - HELD).isoformat().encode()]) for one in which])
-    rows = {tuple((value or b"").decode() for value in row) for each in found for row in each}
-    return [_Held(name, machine, UUID(node_id), is_alive == "t") for name, node_id, machine, is_alive in rows]
+    (found,) = await exchange.run([(statements.NAMESAKES, [*said, (now - HELD).isoformat().encode()])])
+    held = HostNames[_Held]()
+    for name, node_id, machine, is_alive in {tuple((value or b"").decode() for value in row) for row in found}:
+        held.add(name, _Held(name, machine, UUID(node_id), is_alive == "t"))
+    return held
 
 
-def _others(claim: Claim, held: Collection[_Held]) -> list[_Held]:
-    return [one for one in held if one.machine_id != claim.machine_id and is_one_host(one.name, claim.name)]
+def _others(claim: Claim, held: HostNames[_Held]) -> list[_Held]:
+    return [one for one in held.of(claim.name) if one.machine_id != claim.machine_id]
+
+
+def _may_have(others: Sequence[_Held]) -> bool:
+    """Whether those that have a name are silent, and few enough to give it up."""
+    return len(others) < statements.MOST_NAMESAKES and not any(one.is_alive for one in others)
 
 
 async def _renamed(exchange: Exchange, nodes: Sequence[_Held]) -> bool:

@@ -73,20 +73,21 @@ STAND_IN_LINE: Final = (
 for it in line, such as the many changes of one planner."""
 
 LOCK_NAMES: Final = Statement("SELECT pg_advisory_xact_lock($1::bigint)")
-_NAMESAKES: Final = """
+MOST_NAMESAKES: Final = 16
+NAMESAKES: Final = Statement(f"""
 SELECT n.name, n.id, n.machine_id, n.last_report_at > $3::timestamptz
 FROM unnest($1::text[], $2::text[]) AS c(said, machine_id), LATERAL (
-    SELECT lower(said) AS whole, CASE WHEN said !~ '^[0-9]+([.]|$)' THEN split_part(lower(said), '.', 1) END AS host
+    SELECT lower(said) AS whole, CASE WHEN said !~ '^[0-9]+([.]|$)| ' THEN split_part(lower(said), '.', 1) END AS host
 ) s, LATERAL (
     SELECT * FROM (
         SELECT * FROM nodes WHERE lower(name) IN (whole, host)
-        UNION ALL SELECT * FROM nodes WHERE split_part(lower(name), '.', 1) = host AND whole = host
-    ) n WHERE n.machine_id <> c.machine_id AND n.last_report_at
-"""
-HOLDERS: Final = Statement(f"{_NAMESAKES} > $3 LIMIT 1) n")
-FORMER_HOLDERS: Final = Statement(f"{_NAMESAKES} <= $3) n")
-"""Of each name that a machine says one other node that has it and reports, and all that are silent: as names of one
-host are compared (hugeplan.planner.host_names), without reading all that begin alike."""
+        UNION ALL SELECT * FROM nodes
+        WHERE split_part(lower(name), '.', 1) = host AND whole = host AND strpos(name, ' ') = 0
+    ) n WHERE n.machine_id <> c.machine_id LIMIT {MOST_NAMESAKES}
+) n
+""")  # noqa: S608 - constants
+"""Of each name that a machine says the other nodes that have it, as names of one host are compared
+(hugeplan.planner.host_names). All that a fleet has may begin alike: no more are read."""
 LOCK_THESE: Final = Statement("SELECT id FROM nodes WHERE id = ANY($1) FOR UPDATE SKIP LOCKED")
 RENAME_NODES: Final = Statement(_update("nodes", "id", {"name": "text"}))
 
