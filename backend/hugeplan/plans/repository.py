@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, delete, exists, func, select, update
+from sqlalchemy.orm import aliased
 
 from hugeplan.db.models import FleetPlanNodeRow, NodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -81,10 +82,16 @@ async def set_checked(
 
 
 async def approve_replaced(session: WriteSession, row: PlanRow) -> UUID | None:
-    """The plan whose place a plan took, with the approval that this ended; None where another decision had ended it."""
+    """The plan whose place a plan took, with the approval that this ended; None where another decision had ended it, or
+    another plan of the node is approved or was since.
+    """
     statement = update(PlanRow).values(approval_ended_at=None).returning(PlanRow.id)
     was_ended_by_it = (PlanRow.superseded_by == row.id) & (PlanRow.approval_ended_at == PlanRow.state_at)
-    found: UUID | None = await session.scalar(statement.where(PlanRow.id == row.replaces, was_ended_by_it))
+    other = aliased(PlanRow)
+    is_later = (other.state == "approved") | (other.approved_at > PlanRow.approval_ended_at)
+    of_node = (other.node_id == row.node_id) & other.id.not_in([row.id, row.replaces])
+    stands = was_ended_by_it & ~exists().where(of_node, is_later)
+    found: UUID | None = await session.scalar(statement.where(PlanRow.id == row.replaces, stands))
     return found
 
 

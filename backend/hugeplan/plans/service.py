@@ -201,7 +201,7 @@ async def put_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> Pla
 
 async def end_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:
     """Take it back while no report has said that the plan is in force; the plan of before is in force again, where
-    somebody approved it.
+    somebody approved it and nobody approved another since.
     """
     _require_state(row, "in_force", "taken back")
     summary = await saved_plans.summary(session, row)

@@ -151,6 +151,23 @@ async def test_two_are_never_approved_at_once(decisions: Decisions) -> None:
     assert await decisions.by_hand("B") == 200
     await decisions.approve("C")
     assert await decisions.do("B", "take back") == 200
-    assert await decisions.states() == {"A": "in_force", "B": "superseded", "C": "approved"}
-    await decisions.end()
     assert await decisions.states() == {"A": "superseded", "B": "superseded", "C": "approved"}
+    assert (await decisions.by_hand("A"), await decisions.by_hand("C")) == (409, 200)
+
+
+@pytest.mark.parametrize("in_force_by", ["hand", "label"])
+async def test_not_by_taking_another_back_after_a_later_approval(decisions: Decisions, in_force_by: str) -> None:
+    """Whatever became of that later one: who approved it decided anew."""
+    await decisions.keep("C", "D")
+    assert await decisions.by_hand("A") == 200
+    if in_force_by == "hand":
+        await decisions.approve("B")
+        assert await decisions.by_hand("B") == 200
+    else:
+        await decisions.report("B")
+    await decisions.approve("C")
+    await decisions.approve("D")
+    assert await decisions.do("D", "withdraw") == 200
+    assert await decisions.do("B", "take back") == 200
+    assert (await decisions.states())["A"] == "superseded"
+    assert await decisions.by_hand("A") == 409
