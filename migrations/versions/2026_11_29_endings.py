@@ -47,6 +47,11 @@ BEGIN
     RETURN NULL;
 END $$
 """
+# Whether what took a plan's place ended its approval is not known, so it cannot give it back: it ended a moment before.
+_SUPERSEDED = """
+UPDATE plans SET approval_ended_at = state_at - interval '1 microsecond'
+WHERE state = 'superseded' AND approved_at IS NOT NULL
+"""
 # Where a later approval stands, the earlier one had ended: a label, or an end of what was in force, brought it back.
 _ENDED = """
 WITH next AS (
@@ -87,7 +92,7 @@ _HOST = "CREATE INDEX ix_nodes_host ON nodes (split_part(lower(name), '.', 1))"
 def upgrade() -> None:
     """Apply. Who sent the trials of before is not known."""
     op.execute("ALTER TABLE plans ADD COLUMN approval_ended_at timestamptz")
-    op.execute("UPDATE plans SET approval_ended_at = state_at WHERE state = 'superseded' AND approved_at IS NOT NULL")
+    op.execute(_SUPERSEDED)
     op.execute(_ENDED)
     op.execute(_FOLLOW)
     op.execute("ALTER TABLE trials ADD COLUMN is_own boolean")
