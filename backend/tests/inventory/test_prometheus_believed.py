@@ -129,7 +129,35 @@ def test_pods_of_a_job_of_their_own_are_there_with_a_note() -> None:
     found, notes = read(lines)
     assert found == HONEST
     assert notes == "pods are those that job ksm-pods tells of: job kube-state-metrics tells of none"
-    assert read([*lines, *ADDED["a pod"](STRANGER)])[0] == HONEST
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("job", ["t/program", "t/kube-state-metrics", "program"])
+@pytest.mark.parametrize("count", [1, 40])
+def test_whoever_adds_a_pod_where_pods_have_a_job_of_their_own_takes_that_node_alone(
+    job: str, count: int, first: bool
+) -> None:
+    """Series of one pod are no pods, and a job's name is what makes it be believed of the other nodes."""
+    own = [(name, {**labels, "job": "kube-state-metrics-pods"} if name.startswith("kube_pod") else labels, value)
+           for name, labels, value in OWN]  # fmt: skip
+    at = {**STRANGER, "job": job}
+    said = [(name, {**labels, "uid": str(uid)}, value) for uid in range(count)
+            for name, labels, value in pod("ghost-0", "k1", at, image="postgres:17", memory=50)]  # fmt: skip
+    found, notes = read([*said, *own] if first else [*own, *said])
+    assert found == HONEST[1:]
+    assert "node k1 is left out: the series say different things of it" in notes
+    assert "pods are those that job kube-state-metrics-pods tells of" in notes
+
+
+def test_pods_that_a_stranger_alone_tells_of_where_pods_have_a_job_of_their_own_take_their_node() -> None:
+    """The other job's silence of a node is what it says of it."""
+    own = [(name, {**labels, "job": "ksm-pods"} if name.startswith("kube_pod") else labels, value)
+           for name, labels, value in [*OWN, *node("k3")]]  # fmt: skip
+    found, notes = read([*own, *pod("ghost-0", "k3", STRANGER, image="postgres:17")])
+    assert found == HONEST
+    assert "node k3 is left out: the series say different things of it" in notes
+    again = [(name, {**labels, "job": "z-pods"}, value) for name, labels, value in own if labels["job"] == "ksm-pods"]
+    assert [one.facts.name for one in read([*own, *again])[0]] == ["k1", "k2", "k3"]
 
 
 class Recorded:

@@ -2,12 +2,12 @@
 
 Of one node one job is believed, of those that tell of its memory the one that tells of the most nodes; what others add
 is left out. Nothing shows that it is not a stranger that tells of the most. So jobs that tell of a node's memory have
-to tell the same of it, and of its pods where they tell of pods there: else the node is left out.
+to tell the same of it, and of its pods where they tell of pods there: else the node is left out. So have all jobs that
+tell of its pods where the believed one tells of none.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -76,12 +76,13 @@ class Believed:
         self._jobs = {node: max((rank[job], job) for job, _ in tellers)[1] for node, tellers in self._tellers.items()}
         #: By job: whose pods its nodes have, its own where it tells of any.
         self._of_pods: dict[str, str] = {}
-        told = Counter(
-            (self._jobs.get(one.labels.get("node", "")), teller_of(one)[0]) for one in tables.query(queries.PODS)
-        )
-        for (lead, job), _ in told.most_common():
-            if lead is not None:
-                self._of_pods[lead] = lead if (lead, lead) in told else self._of_pods.get(lead, job)
+        pods: dict[str, dict[str, set[PodKey]]] = {}
+        for one in tables.query(queries.PODS):
+            if (lead := self._jobs.get(one.labels.get("node", ""))) is not None:
+                pods.setdefault(lead, {}).setdefault(teller_of(one)[0], set()).add(key_of(one))
+        for lead, of in pods.items():  # one pod has as many series as who tells of it wants
+            best = max((EXPORTER in job, "/" not in job, len(keys), job) for job, keys in of.items())[-1]
+            self._of_pods[lead] = lead if lead in of else best
         self._pods: dict[PodKey, set[Teller]] = {}
         for one in tables.query(queries.PODS):
             if self._is_believed(queries.PODS, one):
@@ -162,15 +163,19 @@ class Believed:
         return twice
 
     def _of_differing_pods(self) -> set[str]:
-        """Nodes of whose memory two jobs tell, and not the same of the pods there."""
+        """Nodes of whose memory two jobs tell, and not the same of the pods there; so too where pods are another job's.
+
+        Of those any job that tells of a pod there counts, and the silence of the one that is believed.
+        """
         jobs = {node: {job for job, _ in tellers} for node, tellers in self._tellers.items()}
-        if all(len(told) == 1 for told in jobs.values()):
+        lent = {node: self._of_pods[lead] for node, lead in self._jobs.items() if self._of_pods.get(lead, lead) != lead}
+        if not lent and all(len(told) == 1 for told in jobs.values()):
             return set()
-        told: dict[str, dict[str, set[Fact]]] = {}
+        told: dict[str, dict[str, set[Fact]]] = {node: {job: set()} for node, job in lent.items()}
         at: dict[tuple[str, PodKey], set[str]] = {}
         for one in self.all.query(queries.PODS):
             job, node = teller_of(one)[0], one.labels.get("node", "")
-            if job in jobs.get(node, ()):
+            if node in lent or job in jobs.get(node, ()):
                 at.setdefault((job, key_of(one)), set()).add(node)
                 told.setdefault(node, {}).setdefault(job, set()).add(_fact(one, _OF_POD))
         for table in (queries.CONTAINERS, queries.REQUESTS, queries.LIMITS, queries.PHASES):
