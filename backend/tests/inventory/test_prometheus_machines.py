@@ -13,7 +13,7 @@ from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import read_prometheus
 from hugeplan.inventory.prometheus.client import Series
 from hugeplan.inventory.prometheus.hosts import Host
-from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters
+from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters, of_clusters
 from hugeplan.planner.model import GIB
 
 STRANGER: dict[str, Any] = {"job": "t/program", "namespace": "t", "instance": "10.9.9.9:80"}
@@ -181,6 +181,20 @@ def test_of_two_nodes_under_one_name_neither_is_planned() -> None:
     assert "nodes A/k1 are left out: " in notes
 
 
+@pytest.mark.parametrize("contradicted", [False, True])
+@pytest.mark.parametrize("name", ["k1", "K1", "k1.corp", "db-a", "DB-A.corp"])
+def test_a_node_without_a_cluster_is_left_out_beside_a_clusters_node_or_host_of_its_name(
+    name: str, contradicted: bool
+) -> None:
+    """Who copies files to hosts has that machine for it, also where the cluster's node itself is left out."""
+    own = [*node("k1", "10.0.1.1", cluster="A"), *node("k2", "10.0.1.2", cluster="B"),
+           *host("db-a", "10.0.0.1", cluster="A")]  # fmt: skip
+    said = node("k1", size=1, cluster="A", instance="x", job="kube-state-metrics") if contradicted else []
+    found, notes = read([*own, *said, *node(name, **STRANGER), *node("k3", **STRANGER)])
+    assert found == {"A/db-a": 64, "B/k2": 64, "k3": 64, **({} if contradicted else {"A/k1": 64})}
+    assert f"nodes {name} are left out: two are told of under one host's name" in notes
+
+
 @pytest.mark.parametrize("lines", [host("db-a", "10.0.0.1", 0), node("k1", size=-1)])
 def test_the_refusal_is_true_where_a_series_says_no_size(lines: Lines) -> None:
     with pytest.raises(InventoryError, match=r"says a size|memory capacity is missing"):
@@ -240,4 +254,5 @@ def test_many_nodes_at_one_address_cost_what_they_are_many() -> None:
     began = time.process_time()
     assert len(machines_of(recorded.hosts, recorded, (), []).beside) == 12_000
     assert len(not_in_clusters(recorded.hosts, recorded, [])) == 12_000
+    assert of_clusters([f"n{i}.x" for i in range(12_000)], recorded, []) == {f"n{i}.x" for i in range(12_000)}
     assert time.process_time() - began < 4

@@ -17,7 +17,7 @@ from hugeplan.inventory.prometheus.believed import Believed, PodKey
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import Tables, clusters_of
 from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
-from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters
+from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters, of_clusters
 from hugeplan.inventory.prometheus.pods import Pod, exported_settings, histories, read_pods, resource_of
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.host_names import HostNames
@@ -93,11 +93,11 @@ def _nodes_of(tables: Tables, span: _Span, server: Tables | None, notes: list[st
     believed = Believed(tables)
     twice = believed.contradicted(notes)
     machines = machines_of(read_hosts(tables, notes), tables, twice, notes, is_rest=server is not None)
-    capacity = {
-        name: held
-        for name, held in _by_node(believed.query(queries.CAPACITY)).items()
-        if name not in twice and name not in machines.out
-    }
+    told = _by_node(believed.query(queries.CAPACITY))
+    out = twice | machines.out
+    if server is not None:
+        out |= of_clusters(told.keys() - out, server, notes)
+    capacity = {name: held for name, held in told.items() if name not in out}
     nodes: list[FoundNode] = []
     if capacity:
         history = histories(span.of(tables, queries.POD_USE), notes)

@@ -7,7 +7,7 @@ goes into a node of that job alone, and only where both say the same size: the k
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hugeplan.inventory.prometheus import queries
@@ -181,6 +181,21 @@ def not_in_clusters(hosts: Sequence[Host], server: Tables, notes: list[str]) -> 
             left.append(host)
     _note_merged(merged, notes)
     return left
+
+
+def of_clusters(names: Iterable[str], server: Tables, notes: list[str]) -> set[str]:
+    """Nodes that name no cluster under a name that a node or a host of one has, whatever became of that one."""
+    tables = [(queries.CAPACITY, "node"), *((table, "nodename") for table in (queries.UNAME, queries.MEMINFO))]
+    told = {
+        one.labels.get(by, "").lower() for table, by in tables for one in server.query(table) if one.labels.get(LABEL)
+    }
+    called = HostNames[str]()
+    for name in told - {""}:
+        called.add(name, name)
+    found = {name for name in names if called.of(name)}
+    if found:
+        notes.append(f"nodes {named(sorted(found))} are left out: two are told of under one host's name")
+    return found
 
 
 def _note_merged(merged: list[str], notes: list[str]) -> None:
