@@ -160,6 +160,16 @@ def test_pods_that_a_stranger_alone_tells_of_where_pods_have_a_job_of_their_own_
     assert [one.facts.name for one in read([*own, *again])[0]] == ["k1", "k2", "k3"]
 
 
+@pytest.mark.parametrize(("length", "pods"), [(253, 1), (254, 0)])
+@pytest.mark.parametrize("label", ["namespace", "pod", "node"])
+def test_a_series_with_a_longer_name_than_kubernetes_has_is_not_read(label: str, length: int, pods: int) -> None:
+    said = [(name, {**labels, **({label: "a" * length} if label in labels else {})}, value)
+            for name, labels, value in [*node("k3"), *pod("odd-0", "k3")]]  # fmt: skip
+    found, _ = read([*OWN, *said])
+    assert [one for one in found if one.facts.name in {"k1", "k2"}] == HONEST
+    assert sum(one.pods for one in found if one not in HONEST) == pods
+
+
 class Recorded:
     """As many nodes and pods, told of by two jobs."""
 

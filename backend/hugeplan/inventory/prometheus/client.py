@@ -15,7 +15,7 @@ import msgspec
 
 from hugeplan.http_answer import Answer, whole_answer
 from hugeplan.inventory.model import InventoryError
-from hugeplan.inventory.prometheus.queries import LABELS
+from hugeplan.inventory.prometheus.queries import LABELS, MOST_OF_A_NAME, NAMES
 
 #: Of one answer. The largest of 10,000 nodes with 100,000 pods has 120 MiB.
 _BODY_MAX = 256 * 2**20
@@ -140,7 +140,10 @@ class PrometheusClient:
         return result
 
     def _series(self, one: Any) -> Series | None:
-        """A series with the labels that are read. Most of its texts are those of others, and one object with them."""
+        """A series with the labels that are read. Most of its texts are those of others, and one object with them.
+
+        None without a value, or with a name that Kubernetes does not have.
+        """
         if not isinstance(one, dict):
             return None
         times, values = _points(one["values"] if "values" in one else [one.get("value")])
@@ -150,6 +153,8 @@ class PrometheusClient:
         labels, known = one.get("metric"), {}
         for name, text in labels.items() if isinstance(labels, dict) else ():
             if name in LABELS and isinstance(text, str):
+                if len(text) > MOST_OF_A_NAME and name in NAMES:
+                    return None
                 if text not in self._texts:
                     self._left_bytes -= _TEXT_BYTES + sys.getsizeof(text)
                 known[LABELS[name]] = self._texts.setdefault(text, text)

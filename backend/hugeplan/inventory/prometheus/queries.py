@@ -56,3 +56,7 @@ _READ: Final = (
     " kernel_version kubelet_version machine namespace node nodename phase pod provider_id release resource system_uuid"
 )
 LABELS: Final = {label: label for label in _READ.split()}
+
+#: Of those the names of Kubernetes, and how long it lets them be: a series with a longer one is none of its objects'.
+NAMES: Final = frozenset({"container", "exported_namespace", "exported_pod", "namespace", "node", "pod"})
+MOST_OF_A_NAME: Final = 253

@@ -13,12 +13,15 @@ from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_bytes
 
 CODE = "double_counting"
+#: Of a database's name that is looked for as a part: names are anybody's, and so is how many lengths they have.
+_MOST_WORDS = 32
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each workload that carries the name of a database or of its engine, else one for the node."""
     databases = inputs.request.databases
     names = _by_words(databases) if inputs.request.tenants else {}
+    sizes = sorted({len(part) for part in names if len(part) <= _MOST_WORDS})
     found = False
     for tenant in inputs.request.tenants:
         if tenant.name == EVERYTHING_IN_USE and names:
@@ -32,8 +35,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield unknown(CODE, tenant.name, title, reason, fix, evidence=(given("workload", tenant.name),))
             continue
         words = _words(tenant.name)
-        parts = (words[start:end] for start in range(len(words)) for end in range(start + 1, len(words) + 1))
-        alike = next((names[part] for part in parts if part in names), None)
+        parts = (words[start : start + size] for start in range(len(words)) for size in sizes)
+        alike = names.get(words) or next((names[part] for part in parts if part in names), None)
         if alike is None or tenant.kind == "page_cache":
             continue
         found = True
