@@ -27,6 +27,9 @@ _OUTPUT: Final = re.compile(
     r"^(?P<host>\S+) \| (?P<status>SUCCESS|CHANGED|FAILED!?|UNREACHABLE!?) => (?=\{)", re.MULTILINE
 )
 
+#: What opens and closes in JSON, a text with its end, and the name of an object.
+_TOKEN: Final = re.compile(r'(?P<name>"(?:[^"\\]|\\.)*+")\s*:\s*(?=\{)|"(?:[^"\\]|\\.?)*+(?:"|\Z)|[][{}]', re.DOTALL)
+
 
 def read_ansible(path: Path) -> Inventory:
     """Facts of a folder (one file per host), or of a file with the output of the setup module or of a fact cache."""
@@ -70,11 +73,27 @@ def _documents(path: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     if starts:
         yield from ((one["host"], partial(_json, text, str(path), one.end())) for one in starts)
         return
-    document = _json(text.encode(), str(path))
+    try:
+        document = _json(text.encode(), str(path))
+    except InventoryError as error:
+        hosts = {} if isinstance(error.__cause__, json.JSONDecodeError) else dict(_members(text))
+        if not hosts or any(host.startswith("ansible_") for host in hosts):  # one host's facts name no others
+            raise
+        yield from ((host, partial(_json, text, str(path), start)) for host, start in hosts.items())
+        return
     if isinstance(document, Mapping) and not _facts(document):
         yield from ((str(host), partial(document.get, host)) for host in document)
     else:
         yield str(_facts(document).get("nodename") or path.stem), lambda: document
+
+
+def _members(text: str) -> Iterator[tuple[str, int]]:
+    """Names of a JSON document's objects, and where each begins: also of what is too deep or too long to decode."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        if token["name"] and depth == 1:
+            yield _json(token["name"], "a host's name"), token.end()
+        depth += (token[0] in "[{") - (token[0] in "]}")
 
 
 def _of_file(file: Path) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from hugeplan.inventory import ansible
 from hugeplan.inventory.ansible import read_ansible
+from hugeplan.inventory.model import InventoryError
 
 
 def names(path: Path) -> list[str]:
@@ -39,6 +41,27 @@ def test_one_hosts_broken_facts_leave_out_that_host(tmp_path: Path, what: str) -
         assert names(path) == ["a"]
         (note,) = read_ansible(path).notes
         assert note.startswith("host evil is left out: ")
+
+
+@pytest.mark.parametrize("what", ["1" * 5_000, "[" * 100_000 + "]" * 100_000, '"\\\\{\\"", "b": ' + "1" * 5_000])
+def test_one_hosts_facts_leave_out_that_host_of_a_cache_in_one_document(tmp_path: Path, what: str) -> None:
+    """They are JSON, as Ansible writes it, and more than is decoded."""
+    good, evil = '{"ansible_memtotal_mb": 1024, "x": {"y": "{"}}', f'{{"z": {{"ansible_memtotal_mb": 1, "v": {what}}}}}'
+    file = tmp_path / "all.json"
+    file.write_text(f'{{"a": {good}, "evil" : {evil}, "b\\u0031": {good}}}')
+    assert names(file) == ["a", "b1"]
+    (note,) = read_ansible(file).notes
+    assert note.startswith("host evil is left out: ")
+
+
+@pytest.mark.parametrize("end", ["", "\\", '"' + '\\"' * 100_000, " " * 200_000, '"\\x": {'])
+def test_a_host_of_which_no_facts_are_decoded_names_no_others(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "one.json"
+    file.write_text('{"ansible_local": {"x": ' + "1" * 5_000 + '}, "db-1": {"ansible_memtotal_mb": 1024}, ' + end)
+    began = time.process_time()
+    with pytest.raises(InventoryError, match="not valid JSON"):
+        read_ansible(file)
+    assert time.process_time() - began < 2
 
 
 def test_facts_that_cannot_be_read_leave_out_their_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
