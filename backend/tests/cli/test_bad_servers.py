@@ -20,8 +20,8 @@ from hugeplan.cli import InputError, backtest, doctor, import_inventory, service
 from hugeplan.cli.service_client import ServiceClient
 from hugeplan.http_answer import Answer
 from hugeplan.inventory.model import InventoryError
+from hugeplan.inventory.prometheus import believed, clusters, queries
 from hugeplan.inventory.prometheus import client as client_module
-from hugeplan.inventory.prometheus import clusters, queries
 from hugeplan.inventory.prometheus.client import PrometheusClient
 from hugeplan.settings import Settings
 
@@ -128,7 +128,7 @@ def test_an_answer_in_many_parts_is_whole(separators: tuple[str, str], is_sorted
 def test_every_label_that_is_asked_for_is_read() -> None:
     folder = Path(client_module.__file__).parent
     text = "".join(path.read_text() for path in folder.glob("*.py"))
-    asked = set(re.findall(r"""labels(?:\.get\(|\[)"(\w+)\"""", text)) | {clusters.LABEL, *clusters._OF_ONE}
+    asked = set(re.findall(r"""labels(?:\.get\(|\[)"(\w+)\"""", text)) | {clusters.LABEL, *believed._OF_NODE}
     assert asked == set(queries.LABELS)
 
 

@@ -66,11 +66,11 @@ class Server:
         self.data = folder / "data"
         folder.chmod(0o755)
         self.data.mkdir(mode=0o700)
-        shutil.chown(self.data, "nobody")
+        shutil.chown(self.data, "daemon")
         self.run("initdb", "-D", str(self.data), "-A", "trust", "-U", "postgres", "--no-sync")
 
     def run(self, program: str, *words: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
-        command = ["setpriv", "--reuid=nobody", "--clear-groups", str(self.programs / program), *words]
+        command = ["setpriv", "--reuid=daemon", "--clear-groups", str(self.programs / program), *words]
         return subprocess.run(command, check=check, capture_output=True, cwd="/", timeout=120)
 
     @contextmanager
@@ -90,7 +90,7 @@ class Server:
             options,
             "start",
         ]
-        full = ["setpriv", "--reuid=nobody", "--clear-groups", str(self.programs / command[0]), *command[1:]]
+        full = ["setpriv", "--reuid=daemon", "--clear-groups", str(self.programs / command[0]), *command[1:]]
 
         def enter() -> None:
             if cgroup is not None:
