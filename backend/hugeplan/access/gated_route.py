@@ -41,6 +41,7 @@ others. Reports are taken in by a handler of their own."""
 UNREAD_BODY_BYTES = 4 * 1024**2
 """The largest that the sandbox parses: more could not be planned within its limits."""
 IMPORTS = 2
+"""Imports that are kept at a time."""
 OPEN_BODY_BYTES = 16 * 1024
 """The largest body of a request that needs no credential: a login."""
 
@@ -61,6 +62,7 @@ class Intake:
     turns_of_imports: Turns = field(default_factory=partial(Turns, IMPORTS))
     """Imports of the same names wait for each other's rows, each with a connection."""
     one_report_on_the_loop: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, 1))
+    """Reports have a line of their own beside other bodies."""
     report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE))
 
     @asynccontextmanager
