@@ -104,9 +104,9 @@ def test_a_list_in_parts_is_whole(account: Account, monkeypatch: pytest.MonkeyPa
     api = account.api()
     plain = api.get
 
-    def from_etcd(path: str, query: dict[str, str], accept: str) -> dict[str, object]:
+    def from_etcd(path: str, query: dict[str, str], *rest: Any) -> dict[str, Any]:
         asked.append(query)
-        return plain(path, {name: value for name, value in query.items() if name != "resourceVersion"}, accept)
+        return plain(path, {name: value for name, value in query.items() if name != "resourceVersion"}, *rest)
 
     monkeypatch.setattr(api, "get", from_etcd)
     assert pods_of(api) == ["a", "b", "c"]
@@ -132,11 +132,11 @@ def test_a_list_that_expires_between_its_parts_is_begun_again(
     statuses: list[Any] = []
     plain = api.get
 
-    def first_part_expires(path: str, query: dict[str, str], accept: str) -> dict[str, object]:
+    def first_part_expires(path: str, query: dict[str, str], *rest: Any) -> dict[str, Any]:
         if not statuses:
             query = {name: value for name, value in query.items() if name != "resourceVersion"} | {"continue": token}
         try:
-            found = plain(path, query, accept)
+            found = plain(path, query, *rest)
         except NotToldError as error:
             statuses.append(error.status)
             raise
