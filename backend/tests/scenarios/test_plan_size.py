@@ -57,7 +57,7 @@ def test_a_plan_of_this_version_is_read_in_less_time_than_its_validation_takes()
 
     reads = (partial(plans.read_plan, kept, plans.SCHEMA_VERSION), partial(validated, kept))
     read, checked = (min(times) for times in zip(*[[seconds(read) for read in reads] for _ in range(15)], strict=True))
-    assert read < 0.7 * checked
+    assert read < 0.85 * checked  # 0.4 to 0.7 measured; what validates as well takes more than 1
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
