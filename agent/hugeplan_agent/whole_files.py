@@ -75,6 +75,8 @@ def _let_the_same_read(descriptor: int, target: Path) -> None:
     with suppress(FileNotFoundError):
         old = target.lstat()
         if stat.S_ISREG(old.st_mode):
+            with suppress(OSError):  # its folder's access list for what is new is not the old file's
+                os.removexattr(descriptor, "system.posix_acl_access")
             os.fchown(descriptor, old.st_uid, old.st_gid)
             os.fchmod(descriptor, 0o600 | old.st_mode & 0o040)
 

@@ -55,6 +55,7 @@ class TestPostgresql:
             ("1000\t999\t998\t997", None, 999),  # as what it runs, not who started it
             ("0\t0\t0\t0", "         0          0 4294967295", 0),
             ("1000\t4294967294\t0\t0", None, 4294967294),
+            ("12345\t0\t0\t0", None, 12345),  # but of root's set-uid programs, which anybody may start
             # In a user namespace numbers are not the node's, and most users have one number.
             ("999\t999\t999\t999", "         0     100000      65536", None),
             ("1000", None, None),

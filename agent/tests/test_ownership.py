@@ -184,6 +184,20 @@ def test_a_new_token_is_read_by_who_read_the_old_one(
 
 
 @AS_ROOT
+def test_a_new_token_is_read_by_nobody_whom_its_folder_lets_read_new_files(open_path: Path) -> None:
+    path = open_path / "token"
+    path.write_text("hp_old\n")
+    path.chmod(0o640)
+    default = "0200000001000700ffffffff020004003930000004000500ffffffff10000500ffffffff20000000ffffffff"
+    try:
+        os.setxattr(open_path, "system.posix_acl_default", bytes.fromhex(default))
+    except OSError:
+        pytest.skip("SKIP: a file system without access lists")
+    enrolment.write_token(path, "hp_new")
+    assert (stat.S_IMODE(path.stat().st_mode), os.listxattr(path)) == (0o640, [])
+
+
+@AS_ROOT
 @pytest.mark.parametrize("name", ["new", "new/spool"])
 def test_root_makes_what_is_missing_where_everybody_may(
     open_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

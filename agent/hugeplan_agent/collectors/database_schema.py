@@ -58,8 +58,9 @@ DATABASE = about(
             "start_time_ticks": TICKS,
             "owner_uid": about(
                 {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_USER_ID},
-                "Effective user id of its main process, as the node numbers users, in a container too; a number"
-                " alone. null: unknown, as where the agent itself runs in a user namespace",
+                "Effective user id of its main process, the real one where that is root's, as the node numbers"
+                " users, in a container too; a number alone. null: unknown, as where the agent itself runs in a user"
+                " namespace",
             ),
             "process_count": NUMBER,
             "client_count": about(NUMBER, "Server processes that serve a client now; null for engines with threads"),

@@ -76,9 +76,15 @@ def memory_of(one: Found) -> dict[str, Any]:
 
 
 def owner_uid(host: Host, main: Process) -> int | None:
-    """The user whose rights it has; unknown in a user namespace, where most users of the node have one number."""
+    """The user whose rights it has; unknown in a user namespace, where most users of the node have one number.
+
+    Anybody may start a set-uid program of root's under any name: such a one is whose that user is.
+    """
     mapped = host.shared("uid_map", lambda host: host.read_optional("proc/self/uid_map"))
-    return main.effective_user if mapped is None or mapped.split() == ALL_USERS else None
+    is_known = mapped is None or mapped.split() == ALL_USERS
+    if not is_known:
+        return None
+    return main.user if main.effective_user == 0 else main.effective_user
 
 
 def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str, Any]:

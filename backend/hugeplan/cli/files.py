@@ -29,6 +29,8 @@ MOST_BYTES = 1024 * MIB
 #: Rights of a program, and sums over a file's bytes: no new file has them.
 _OF_THE_BYTES = frozenset({"security.capability", "security.ima", "security.evm"})
 
+_ACCESS_LIST = "system.posix_acl_access"
+
 
 def read_bytes(path: str) -> bytes:
     """A file's bytes, standard input's for ``-``. InputError when there is none.
@@ -253,15 +255,18 @@ def _make_alike(new: int, old: int) -> None:
     try:
         if (made.st_uid, made.st_gid) != (state.st_uid, state.st_gid):
             os.fchown(new, state.st_uid, state.st_gid)
+        kept = _attributes(old)
+        if _ACCESS_LIST not in kept and _ACCESS_LIST in _attributes(new):  # its folder's, for what is new there
+            os.removexattr(new, _ACCESS_LIST)
         os.fchmod(new, state.st_mode & 0o777)
-        for name in _attributes(old):
+        for name in kept:
             value = os.getxattr(old, name)
             if name not in _attributes(new) or os.getxattr(new, name) != value:
                 os.setxattr(new, name, value)
     except OSError as error:
-        kept = f"its owner {state.st_uid}, its group {state.st_gid} or its access list"
+        what = f"its owner {state.st_uid}, its group {state.st_gid} or its access list"
         said = (
-            f"user {os.geteuid()}, who may rename it, cannot keep {kept} ({error.strerror}); edit it by hand (--diff)"
+            f"user {os.geteuid()}, who may rename it, cannot keep {what} ({error.strerror}); edit it by hand (--diff)"
         )
         raise OSError(errno.EPERM, said) from error
 

@@ -81,6 +81,17 @@ def test_access_lists_and_attributes_stay_and_capabilities_do_not(folder: Path) 
     assert facts(path) == (NOBODY, NOBODY, 0o640)
 
 
+def test_a_folders_list_for_what_is_new_lets_nobody_read_what_was_closed(folder: Path) -> None:
+    path = of(folder / "cmdline", 0, 0, 0o640)
+    default = "0200000001000700ffffffff020006003930000004000500ffffffff10000700ffffffff20000000ffffffff"
+    try:
+        os.setxattr(folder, "system.posix_acl_default", bytes.fromhex(default))
+    except OSError:
+        pytest.skip("a file system without access lists")
+    assert lint_fix(path) == 1
+    assert (path.read_bytes(), facts(path), os.listxattr(path)) == (FIXED, (0, 0, 0o640), [])
+
+
 def test_what_cannot_be_kept_is_one_sentence(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = of(of(folder / "his", NOBODY, NOBODY, 0o755, None) / "cmdline", 0, 0, 0o644)
     assert lint_fix(path) == 2
