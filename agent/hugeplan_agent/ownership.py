@@ -77,7 +77,10 @@ def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
             if is_anybodys:  # a sticky folder: whoever likes makes it at any moment
                 raise
             return None  # root alone makes it
-        if state.st_uid != 0 and not (state.st_uid == UNNAMED and _is_unnamed()):
+        is_hosts = state.st_uid == UNNAMED and _is_unnamed()
+        if is_hosts and stat.S_ISLNK(state.st_mode):
+            raise PermissionError(errno.EACCES, f"{here} is a link of nobody knows which user of the host")
+        if state.st_uid != 0 and not is_hosts:
             # Not the folder's group, which is often still root's.
             with suppress(KeyError):
                 return state.st_uid, pwd.getpwuid(state.st_uid).pw_gid

@@ -275,6 +275,10 @@ def test_in_a_user_namespace_the_hosts_users_lead_nobody_astray(
         monkeypatch.setattr(ownership, "_is_unnamed", lambda answer=names_few: answer)
         with ownership.as_owner_of(open_path / "spool"):
             assert (os.geteuid() == 0) is names_few
+    (open_path / "out").symlink_to(open_path)
+    os.lchown(open_path / "out", ownership.UNNAMED, ownership.UNNAMED)
+    with pytest.raises(PermissionError, match="which user of the host"), ownership.as_owner_of(open_path / "out"):
+        pass
 
 
 @AS_ROOT

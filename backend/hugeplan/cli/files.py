@@ -29,8 +29,6 @@ MOST_BYTES = 1024 * MIB
 #: Rights of a program, and sums over a file's bytes: no new file has them.
 _OF_THE_BYTES = frozenset({"security.capability", "security.ima", "security.evm"})
 
-_ACCESS_LIST = "system.posix_acl_access"
-
 
 def read_bytes(path: str) -> bytes:
     """A file's bytes, standard input's for ``-``. InputError when there is none.
@@ -140,7 +138,7 @@ def write_file(path: Path, data: bytes, mode: int = 0o644, *, secret: bool = Fal
     """
     with led_by(path.parent, make=not secret):
         if not _is_so(to_write(path), data, mode):
-            _put(path, data, lambda file: os.fchmod(file, mode), durable=secret)
+            _put(path, data, lambda file: _set_mode(file, mode), durable=secret)
 
 
 def read_there(path: Path) -> bytes | None:
@@ -249,17 +247,21 @@ def _not_led(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
+def _set_mode(file: int, mode: int) -> None:
+    """Let nobody in beside it: a folder may have an access list for what is new there."""
+    with suppress(OSError):
+        os.removexattr(file, "system.posix_acl_access")
+    os.fchmod(file, mode)
+
+
 def _make_alike(new: int, old: int) -> None:
     """Owner, group, permissions and attributes of another file, without what gives a program rights. OSError."""
     state, made = os.fstat(old), os.fstat(new)
     try:
         if (made.st_uid, made.st_gid) != (state.st_uid, state.st_gid):
             os.fchown(new, state.st_uid, state.st_gid)
-        kept = _attributes(old)
-        if _ACCESS_LIST not in kept and _ACCESS_LIST in _attributes(new):  # its folder's, for what is new there
-            os.removexattr(new, _ACCESS_LIST)
-        os.fchmod(new, state.st_mode & 0o777)
-        for name in kept:
+        _set_mode(new, state.st_mode & 0o777)
+        for name in _attributes(old):
             value = os.getxattr(old, name)
             if name not in _attributes(new) or os.getxattr(new, name) != value:
                 os.setxattr(new, name, value)
