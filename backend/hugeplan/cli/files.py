@@ -141,10 +141,16 @@ def write_file(path: Path, data: bytes, mode: int = 0o644, *, secret: bool = Fal
             _put(path, data, lambda file: _set_mode(file, mode), durable=secret)
 
 
-def read_there(path: Path) -> bytes | None:
-    """What a file holds that :func:`write_file` wrote; None without one. Root reads as it writes. OSError."""
+def read_there(path: Path, *, secret: bool = False) -> bytes | None:
+    """What a file holds that :func:`write_file` wrote; None without one. Root reads as it writes. OSError.
+
+    ``secret``: also where another user made the file, in a folder that is open to more than its owner.
+    """
     with led_by(path.parent), suppress(FileNotFoundError):
-        return _bounded(to_write(path), MIB, os.O_NOFOLLOW | os.O_NONBLOCK)
+        owner, is_open = to_write(path).lstat().st_uid, path.parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if secret and is_open and owner != os.geteuid():
+            raise OSError(errno.EPERM, f"user {owner} made it; remove it, or name a folder of your own")
+        return _bounded(path, MIB, os.O_NOFOLLOW | os.O_NONBLOCK)
     return None
 
 
@@ -165,7 +171,9 @@ def replace_file(path: Path, data: bytes, was: bytes) -> None:
 
 def _is_so(path: Path, data: bytes, mode: int) -> bool:
     with suppress(FileNotFoundError, PermissionError), open(path, "rb", opener=_not_led) as file:
-        return stat.S_IMODE(os.fstat(file.fileno()).st_mode) == mode and file.read(len(data) + 1) == data
+        state = os.fstat(file.fileno())
+        is_ours = state.st_uid == os.geteuid()  # whose it is may change it afterwards
+        return is_ours and stat.S_IMODE(state.st_mode) == mode and file.read(len(data) + 1) == data
     return False
 
 

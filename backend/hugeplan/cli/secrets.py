@@ -64,7 +64,7 @@ def _given(variable: str, at_least_characters: int) -> str | None:
 def _found(path: Path) -> str | None:
     """The secret of a file; None without one."""
     try:
-        return (read_there(path) or b"").decode().strip() or None
+        return (read_there(path, secret=True) or b"").decode().strip() or None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -92,6 +92,22 @@ def test_a_folders_list_for_what_is_new_lets_nobody_read_what_was_closed(folder:
     assert (path.read_bytes(), facts(path), os.listxattr(path)) == (FIXED, (0, 0, 0o640), [])
 
 
+def test_a_file_that_is_so_already_is_made_anew_where_it_is_another_users(folder: Path) -> None:
+    shared = of(folder / "shared", 0, 0, 0o1777, None)
+    path = of(shared / "plan.zip", NOBODY, NOBODY, 0o644)
+    files.write_file(path, path.read_bytes())
+    assert facts(path) == (0, 0, 0o644)
+
+
+def test_no_secret_is_taken_from_another_user(folder: Path) -> None:
+    shared = of(folder / "shared", 0, 0, 0o1777, None)
+    path = of(shared / "database-password", NOBODY, NOBODY, 0o600)
+    with pytest.raises(OSError, match="user 65534 made it"):
+        files.read_there(path, secret=True)
+    shared.chmod(0o755)  # root gave it to whom reads it
+    assert files.read_there(path, secret=True) == WRONG
+
+
 def test_what_cannot_be_kept_is_one_sentence(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = of(of(folder / "his", NOBODY, NOBODY, 0o755, None) / "cmdline", 0, 0, 0o644)
     assert lint_fix(path) == 2
