@@ -202,8 +202,7 @@ def create_app(settings: Settings) -> Application:
 
     gate_app = GateApp(
         app.enter,
-        gate=app.state.intake.gate,
-        strangers=app.state.intake.strangers,
+        intake=app.state.intake,
         pages=pages.answer,
         prefix=openapi.API_PREFIX + "/",
         routers=ROUTERS,

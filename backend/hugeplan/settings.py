@@ -222,7 +222,10 @@ class Settings(BaseSettings):
     ] = 20
     refusals_per_minute: Annotated[
         Count,
-        Field(description="Errors per minute that one address without a valid credential gets at once on one process."),
+        Field(
+            description="Errors per minute that one address without a valid credential, or its agents, get at once on"
+            " one process."
+        ),
     ] = 300
     refusal_delay_seconds: Annotated[
         float, Field(ge=0, le=60, description="How long an error waits past them, give or take a half.")

@@ -49,6 +49,11 @@ class Admitted:
     line_id: str
     role: Role
 
+    @property
+    def is_machine(self) -> bool:
+        """Whether it is one of those of which a single enrolment token makes as many as it likes."""
+        return self.role in {Role.AGENT, Role.ENROLMENT}
+
 
 def client_address(request: Request) -> str:
     """The client's address: the peer's, or what a trusted proxy says."""
@@ -108,7 +113,7 @@ class Gate:
             raise
         state = request.state
         state.admitted, state.actor_id, state.line_id = known, known.token_id, known.line_id
-        state.is_agent = known.role is Role.AGENT
+        state.is_agent, state.is_machine = known.role is Role.AGENT, known.is_machine
         return known
 
     def remembered(self, request: Request) -> Admitted | None:
@@ -126,6 +131,12 @@ class Gate:
             known = await self._look_up(request, credential, _key(credential))
         refuse_role(known.role, allowed)
         return known
+
+    async def prove(self, request: Request, allowed: frozenset[Role]) -> None:
+        """As :meth:`admit`, for an answer without a handler that asks the database."""
+        await self.admit(request, allowed)
+        if (credential := credential_of(request)) is not None:
+            refuse_role((await self._look_up(request, credential, _key(credential))).role, allowed)
 
     def refuse_guessing(self, request: Request, secret: str) -> None:
         """Raise RateLimitedError when this address has shown too many wrong credentials.

@@ -22,11 +22,11 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hugeplan.access.gate import Gate, address_key
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gate import address_key
+from hugeplan.access.gated_route import GatedRoute, Intake
 from hugeplan.access.schemas import Role
 from hugeplan.api.allow import Methods
-from hugeplan.api.bodies_in_flight import StrangersTurns
+from hugeplan.api.body import refuse_gone
 from hugeplan.api.problems import response_for
 
 Address = tuple[str, str]
@@ -69,8 +69,7 @@ class GateApp:
         self,
         app: ASGIApp,
         *,
-        gate: Gate,
-        strangers: StrangersTurns,
+        intake: Intake,
         pages: Callable[[Scope], Awaitable[Response]],
         prefix: str,
         routers: Iterable[APIRouter],
@@ -80,9 +79,9 @@ class GateApp:
         direct_only: frozenset[str],
         direct: Mapping[Address, Direct],
     ) -> None:
-        self._app, self._pages, self._gate, self._methods, self._prefix = app, pages, gate, methods, prefix
+        self._app, self._pages, self._gate, self._methods, self._prefix = app, pages, intake.gate, methods, prefix
         self._other = tuple(other)
-        self._strangers = strangers
+        self._intake = intake
         self._gated, self._direct_only = gated, direct_only
         self._direct = dict(direct)
         # A path without parameters is found at once; the others are few.
@@ -112,12 +111,13 @@ class GateApp:
                 if len(request.headers.getlist("host")) > 1:
                     # Proxies and we may each believe another one (RFC 9112, section 3.2).
                     raise HTTPException(400, "The request has two Host headers.")
+                known = self._gate.remembered(request)
                 if (kind := self._open_kind(scope["method"], scope["path"])) is not None:
-                    known = self._gate.remembered(request)
-                    whose = address_key(request) if known is None else known.line_id
-                    await stack.enter_async_context(self._strangers.brief_turn(f"{kind} of {whose}"))
-                    if scope["state"].get("is_gone"):
-                        raise ClientDisconnect
+                    whose = address_key(request) if known is None or known.is_machine else known.line_id
+                    await stack.enter_async_context(self._intake.strangers.brief_turn(f"{kind} of {whose}"))
+                    refuse_gone(request)
+                else:
+                    await self._intake.begin(request, known)
                 app = await self._answer(request)
                 if app is None and not self._is_known(scope["path"]):
                     app = await self._pages(scope)
@@ -160,7 +160,7 @@ class GateApp:
         elif path in self._gated and method != "OPTIONS":
             await self._gate.identify(request)
         elif path in self._direct_only and _came_by_proxy(request):
-            await self._gate.admit(request, READERS)
+            await self._gate.prove(request, READERS)
         return None
 
     def _find(self, method: str, path: str) -> _Known | None:

@@ -6,7 +6,6 @@ its signature when the route is made, and judged here before the body is touched
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -28,8 +27,9 @@ from hugeplan.api.bodies_in_flight import (
     StrangersTurns,
     Turns,
 )
-from hugeplan.api.body import BodyLimits, UnreadBody, keep_json, read_body
+from hugeplan.api.body import BodyLimits, UnreadBody, keep_json, read_body, refuse_gone
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
+from hugeplan.api.loop_share import ROUND_SECONDS, LoopShare
 from hugeplan.api.openapi import API_PREFIX, operation_id
 from hugeplan.api.unread import Unread, is_unread
 from hugeplan.errors import FieldProblem, invalid_input, shown
@@ -42,6 +42,8 @@ UNREAD_BODY_BYTES = 4 * 1024**2
 """The largest that the sandbox parses: more could not be planned within its limits."""
 IMPORTS = 2
 """Imports that are kept at a time."""
+HEAD_SECONDS = ROUND_SECONDS / 4
+"""What a request counts as that begins: four do in one round of the loop."""
 OPEN_BODY_BYTES = 16 * 1024
 """The largest body of a request that needs no credential: a login."""
 
@@ -61,8 +63,11 @@ class Intake:
     """Of all agents and enrolment tokens: who has one of these has as many agents as it likes."""
     turns_of_imports: Turns = field(default_factory=partial(Turns, IMPORTS))
     """Imports of the same names wait for each other's rows, each with a connection."""
-    one_report_on_the_loop: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, 1))
-    """Reports have a line of their own beside other bodies."""
+    reports_of_the_loop: LoopShare = field(default_factory=LoopShare)
+    """Reports have a share of their own beside other bodies."""
+    heads: Turns = field(default_factory=partial(Turns, 1))
+    heads_of_the_loop: LoopShare = field(default_factory=LoopShare)
+    """How many requests begin in one round, of which each credential and address has one in line."""
     report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE))
 
     @asynccontextmanager
@@ -72,13 +77,20 @@ class Intake:
         async with AsyncExitStack() as stack:
             if known is None:
                 await stack.enter_async_context(self.strangers.brief_turn(f"bodies of {address_key(request)}"))
+                refuse_gone(request)
             else:
-                if known.role in {Role.AGENT, Role.ENROLMENT}:
+                if known.is_machine:
                     await stack.enter_async_context(self.turns_of_agents.turn("agents"))
                 await stack.enter_async_context(self.turns.turn(known.line_id))
             if is_import:
                 await stack.enter_async_context(self.turns_of_imports.turn("imports"))
             yield
+
+    async def begin(self, request: Request, known: Admitted | None) -> None:
+        """Wait until a request may begin."""
+        whose = address_key(request) if known is None else "agents" if known.is_machine else known.line_id
+        async with self.heads.turn(whose):
+            await self.heads_of_the_loop.wait(HEAD_SECONDS)
 
 
 def refuse_nul(request: Request, parameters: frozenset[str]) -> None:

@@ -17,6 +17,7 @@ import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 
 from hugeplan.api.json_body import JsonLimits, ValueCount, parse_json
+from hugeplan.api.loop_share import LoopShare
 from hugeplan.errors import (
     BodyTimeoutError,
     FieldProblem,
@@ -35,8 +36,6 @@ PARSE_BESIDE_LOOP_BYTES = 192 * 1024
 report with a quick run, 100 kB, took a fifth more processor time in a thread.
 """
 
-PARSE_AT_ONCE_BYTES = 8 * 1024
-"""Parsed without a turn: a sample has 6 kB, and takes a third of a millisecond."""
 _LARGE_BYTES = 1024**2
 _DISCARD_AFTER_LOGIN_BYTES = 64 * 1024**2
 
@@ -50,7 +49,7 @@ class BodyLimits:
     min_bytes_per_second: int
     json: JsonLimits
     one_large_at_a_time: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
-    one_on_the_loop: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    of_the_loop: LoopShare = field(default_factory=LoopShare)
     instead: str = ""
 
     @classmethod
@@ -225,16 +224,18 @@ def _not_gzip() -> InvalidInputError:
 
 async def beside_loop(size_bytes: int, limits: BodyLimits, work: Callable[[], T]) -> T:
     """The result of work on a body of this size, done in a thread where it is large: the very large one at a time."""
-    if size_bytes <= PARSE_AT_ONCE_BYTES:
-        return work()
     if size_bytes <= PARSE_BESIDE_LOOP_BYTES:
-        async with limits.one_on_the_loop:
-            await asyncio.sleep(0)  # hundreds may be whole in one round of the loop: all others come between
-            return work()
+        return await limits.of_the_loop.run(work)
     if size_bytes <= _LARGE_BYTES:
         return await anyio.to_thread.run_sync(work)
     async with limits.one_large_at_a_time:
         return await anyio.to_thread.run_sync(work)
+
+
+def refuse_gone(request: Request) -> None:
+    """ClientDisconnect where the client has left while its request waited."""
+    if request.scope["state"].get("is_gone"):
+        raise ClientDisconnect
 
 
 def no_body() -> InvalidInputError:

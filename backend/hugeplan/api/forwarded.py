@@ -16,8 +16,9 @@ from hugeplan.settings import Settings
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 MOST_HOPS: Final = 20
-#: RFC 7239, section 4: elements with commas between them, pairs with semicolons; a value may be a quoted string.
-_FOR: Final = re.compile(r'(?:^|;)\s*for=(?:"([^"\\]*)"|([^\s";,]*))\s*(?=;|$)', re.IGNORECASE)
+#: RFC 7239, section 4: elements with commas between them, pairs with semicolons; a value may be a quoted string, which
+#: may hold both.
+_PAIR: Final = re.compile(r'[ \t]*(?:([^\s"=;,]*)=("(?:[^"\\]|\\.)*"|[^\s"=;,]*)[ \t]*)?([;,]|$)')
 
 
 class Proxies:
@@ -56,13 +57,25 @@ class Proxies:
 
 def _hops(header: bytes, lines: Sequence[str]) -> list[str]:
     """The addresses of a header, the nearest first; at most MOST_HOPS."""
-    elements = ",".join(lines).split(",")[::-1][:MOST_HOPS]
     if header == b"x-forwarded-for":
-        return [element.strip() for element in elements]
-    hops = []
-    for element in elements:
-        found = _FOR.search(element.strip())
-        hops.append((found[1] or found[2] or "") if found else "")
+        return [element.strip() for element in ",".join(lines).split(",")[::-1][:MOST_HOPS]]
+    return _hops_of_pairs(",".join(lines))[::-1][:MOST_HOPS]
+
+
+def _hops_of_pairs(text: str) -> list[str]:
+    """What ``for`` is in each element, empty without one; nothing of a line that cannot be read."""
+    hops, own, at, ends = [], "", 0, ""
+    while at < len(text) or ends:
+        found = _PAIR.match(text, at)
+        if found is None:
+            return []
+        name, value, ends = found[1], found[2], found[3]
+        if name is not None and name.lower() == "for":
+            own = value.strip('"')
+        if ends != ";":
+            hops.append(own)
+            own = ""
+        at = found.end()
     return hops
 
 

@@ -53,7 +53,7 @@ _logger = logging.getLogger("hugeplan.requests")
 
 
 class Refusals:
-    """Errors to those who have shown no good credential: so many a minute at once, the others after a wait.
+    """Errors to machines, and to those who have shown no good credential: so many a minute at once, the others late.
 
     Who asks in a loop and waits for each answer is slowed to what costs nothing; nobody else notices.
     """
@@ -78,6 +78,13 @@ class Refusals:
                     self._waiting -= 1
             return False
         return True
+
+
+def _is_refused(state: dict[str, Any], status: int) -> bool:
+    """Whether an answer is an error to a stranger, or to a machine, of which one token makes as many as it likes."""
+    if state.get("admitted") is None:
+        return 400 <= status < 500
+    return status >= 400 and bool(state.get("is_machine"))
 
 
 def operation_of(scope: Scope) -> str:
@@ -124,8 +131,7 @@ class RequestContext:
                 response_started = True
                 status = message["status"]
                 headers = message["headers"] = _with_headers(message.get("headers", ()), scope["path"], request_id)
-                is_stranger = state.get("admitted") is None
-                if 400 <= status < 500 and is_stranger and not await self._refusals.delay(request):
+                if _is_refused(state, status) and not await self._refusals.delay(request):
                     headers[:] = [header for header in headers if header[0] != b"connection"]
                     headers.append((b"connection", b"close"))
             await _send_in_parts(send, message)

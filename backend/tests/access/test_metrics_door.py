@@ -40,3 +40,15 @@ async def test_who_comes_by_a_proxy_needs_a_credential(public: Service, header: 
     assert (await agent.get("/metrics", headers=passed_on)).status_code == 403
     viewer = await public.client_as(Role.VIEWER)
     assert (await viewer.get("/metrics", headers=passed_on)).status_code == 200
+
+
+async def test_a_credential_that_ended_reads_nothing_by_a_proxy(public: Service) -> None:
+    """It was remembered as good, and nothing asked the database."""
+    passed_on = {"X-Forwarded-For": "203.0.113.7"}
+    viewer = await public.client_as(Role.VIEWER)
+    assert (await viewer.get("/metrics", headers=passed_on)).status_code == 200
+    remembered = dict(public.app.state.intake.gate._known)
+    rotated = await viewer.post("/api/v1/token/rotate", json={"overlap_seconds": 0})
+    assert rotated.status_code in {200, 201}
+    public.app.state.intake.gate._known.update(remembered)  # as in another process of the service
+    assert (await viewer.get("/metrics", headers=passed_on)).status_code == 401

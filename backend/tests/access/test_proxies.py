@@ -67,6 +67,12 @@ def test_whose_request_it_is(peer: str, values: tuple[str, ...], expected: str) 
         ('for="192.0.2.9', "10.0.0.1"),
         ("before=192.0.2.9", "10.0.0.1"),
         ("192.0.2.9", "10.0.0.1"),
+        # Of what a proxy quotes, nothing is its own word.
+        ('for=192.0.2.9;host="x,for=198.51.100.7;y"', "192.0.2.9"),
+        ('host="a;for=198.51.100.7;b";for=192.0.2.9', "192.0.2.9"),
+        ('host="a\\";for=198.51.100.7;x=\\"b";for=192.0.2.9', "192.0.2.9"),
+        ('host="a, for=198.51.100.7', "10.0.0.1"),
+        (" " * 20_000 + "for=192.0.2.9" + "\t" * 20_000, "192.0.2.9"),
     ],
 )
 def test_the_header_of_rfc_7239(value: str, expected: str) -> None:

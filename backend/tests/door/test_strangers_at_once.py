@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -11,13 +12,15 @@ from support.service import Service
 
 from hugeplan.access import service as access
 from hugeplan.access.gate import LOOKUPS_AT_A_TIME
+from hugeplan.access.gated_route import HEAD_SECONDS
 from hugeplan.access.schemas import Role
-from hugeplan.api import bodies_in_flight
+from hugeplan.api import bodies_in_flight, loop_share
 from hugeplan.api.bodies_in_flight import HANDLERS_OF_ONE, STRANGERS_OF_ONE, StrangersTurns
 from hugeplan.errors import RateLimitedError
 
 MANY = 200
 """Fewer than may wait."""
+MOST_IN_A_ROUND = 2 * round(loop_share.ROUND_SECONDS / HEAD_SECONDS)
 
 
 def scope_of(path: str, method: str = "GET", *headers: tuple[bytes, bytes]) -> dict[str, Any]:
@@ -59,6 +62,70 @@ async def test_few_are_answered_in_one_round_of_the_loop(service: Service, path:
         most, before = max(most, done - before), done
     assert {task.result() for task in tasks} <= {200, 404}
     assert most <= 2 * STRANGERS_OF_ONE
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "statuses"),
+    [
+        ("POST", "/api/v1/reports", b'{"a":[' + b"{}," * 2600 + b"0]}", {422}),
+        ("POST", "/api/v1/reports", b"{}", {422}),
+        ("GET", "/api/v1/nodes", b"", {403}),
+        ("GET", "/api/v1/login-methods", b"", {200}),
+    ],
+    ids=["8 kB that take 10 ms", "a small report", "what it may not", "an open route"],
+)
+async def test_few_of_an_agents_are_answered_in_one_round_of_the_loop(
+    service: Service, method: str, path: str, body: bytes, statuses: set[int]
+) -> None:
+    """Three tokens with 500 connections of one address failed all probes for two minutes."""
+    agent = await service.client_as(Role.AGENT)
+    headers = [(b"authorization", agent.headers["Authorization"].encode())]
+    if body:
+        headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+
+    async def ask() -> int:
+        return await asked(service, scope_of(path, method, *headers), body)
+
+    assert await ask() in statuses  # what is made for the first
+    tasks = [asyncio.create_task(ask()) for _ in range(MANY)]
+    most = before = 0
+    while before < MANY:
+        await asyncio.sleep(0)
+        done = sum(task.done() for task in tasks)
+        most, before = max(most, done - before), done
+    assert {task.result() for task in tasks} <= statuses
+    assert most <= MOST_IN_A_ROUND
+
+
+async def test_agents_wait_in_the_line_of_their_address_where_no_credential_is_needed(service: Service) -> None:
+    """500 agents of one enrolment token, or 119 tokens that were revoked, had two turns each: probes took 2 s."""
+    lines: set[str] = set()
+    turns = service.app.state.intake.strangers
+    for role in (Role.AGENT, Role.AGENT, Role.ENROLMENT, Role.VIEWER):
+        client = await service.client_as(role)
+        headers = [(b"authorization", client.headers["Authorization"].encode())]
+        await asked(service, scope_of("/api/v1/session", "GET", *headers))  # from here on it is remembered
+        task = asyncio.create_task(asked(service, scope_of("/api/v1/login-methods", "GET", *headers)))
+        while not turns._rooms and not task.done():
+            await asyncio.sleep(0)
+        lines |= set(turns._rooms)
+        await task
+    assert len(lines) == 2
+    assert "requests of 203.0.113.7" in lines
+
+
+async def test_what_took_long_is_followed_by_rounds_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(loop_share.time, "thread_time", lambda: next(clock) * 10 * loop_share.ROUND_SECONDS)
+    share, done = loop_share.LoopShare(), list[int]()
+    tasks = [asyncio.create_task(share.run(lambda number=number: done.append(number))) for number in range(3)]
+    rounds = []
+    for at in range(40):
+        await asyncio.sleep(0)
+        rounds += [at] * (len(done) - len(rounds))
+    await asyncio.gather(*tasks)
+    assert done == [0, 1, 2]
+    assert all(after - before >= 9 for before, after in pairwise(rounds))
 
 
 async def test_a_turn_that_waits_for_something_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ async def _read(state: State, raw: bytes, known: Admitted) -> Incoming:
     def read() -> Incoming:
         return read_report(raw, parse_json(raw, limits.json), token_id=token_id, now=datetime.now(UTC))
 
-    return await beside_loop(len(raw), replace(limits, one_on_the_loop=state.intake.one_report_on_the_loop), read)
+    return await beside_loop(len(raw), replace(limits, of_the_loop=state.intake.reports_of_the_loop), read)
 
 
 async def _store(request: Request, incoming: Incoming, whose: str, kept_bytes: int) -> Response:
