@@ -65,9 +65,8 @@ class Intake:
     """Imports of the same names wait for each other's rows, each with a connection."""
     reports_of_the_loop: LoopShare = field(default_factory=LoopShare)
     """Reports have a share of their own beside other bodies."""
-    heads: Turns = field(default_factory=partial(Turns, 1))
     heads_of_the_loop: LoopShare = field(default_factory=LoopShare)
-    """How many requests begin in one round, of which each credential and address has one in line."""
+    """Requests that begin."""
     report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE))
 
     @asynccontextmanager
@@ -88,9 +87,8 @@ class Intake:
 
     async def begin(self, request: Request, known: Admitted | None) -> None:
         """Wait until a request may begin."""
-        whose = address_key(request) if known is None else "agents" if known.is_machine else known.line_id
-        async with self.heads.turn(whose):
-            await self.heads_of_the_loop.wait(HEAD_SECONDS)
+        whose = address_key(request) if known is None or known.is_machine else known.line_id
+        await self.heads_of_the_loop.wait(whose, HEAD_SECONDS)
 
 
 def refuse_nul(request: Request, parameters: frozenset[str]) -> None:

@@ -16,6 +16,7 @@ from typing import TypeVar
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 
+from hugeplan.api.forwarded import limit_key
 from hugeplan.api.json_body import JsonLimits, ValueCount, parse_json
 from hugeplan.api.loop_share import LoopShare
 from hugeplan.errors import (
@@ -79,7 +80,7 @@ async def keep_json(request: Request, body: bytes, limits: BodyLimits) -> None:
     # would wait for what has come.
     setattr(request, "_body", body)  # noqa: B010
     if body:
-        document = await beside_loop(len(body), limits, partial(parse_json, body, limits.json))
+        document = await beside_loop(request, len(body), limits, partial(parse_json, body, limits.json))
         setattr(request, "_json", document)  # noqa: B010
 
 
@@ -222,10 +223,10 @@ def _not_gzip() -> InvalidInputError:
     return invalid_input([FieldProblem(field="body", value=None, expected="one whole gzip stream")])
 
 
-async def beside_loop(size_bytes: int, limits: BodyLimits, work: Callable[[], T]) -> T:
+async def beside_loop(request: Request, size_bytes: int, limits: BodyLimits, work: Callable[[], T]) -> T:
     """The result of work on a body of this size, done in a thread where it is large: the very large one at a time."""
     if size_bytes <= PARSE_BESIDE_LOOP_BYTES:
-        return await limits.of_the_loop.run(work)
+        return await limits.of_the_loop.run(limit_key(request.client.host if request.client else ""), work)
     if size_bytes <= _LARGE_BYTES:
         return await anyio.to_thread.run_sync(work)
     async with limits.one_large_at_a_time:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from hugeplan.api.bodies_in_flight import Turns
+
 T = TypeVar("T")
 
 ROUND_SECONDS: Final = 0.002
@@ -18,28 +20,30 @@ ROUND_SECONDS: Final = 0.002
 
 
 class LoopShare:
-    """The share of one kind of work. It is taken in the order in which it was asked for."""
+    """The share of one kind of work. Of each who asks one is in line at a time, however many it sends at once."""
 
     def __init__(self) -> None:
+        self._own = Turns(1)
         self._first = asyncio.Semaphore(1)
         self._has_room = asyncio.Event()
         self._has_room.set()
         self._debt_seconds = 0.0
 
-    async def wait(self, seconds: float = 0.0) -> None:
-        """Until there is something left of this round; then so much of it is taken."""
-        async with self._first:
+    async def wait(self, whose: str, seconds: float) -> None:
+        """Until there is something left of a round; then so much of it is taken."""
+        async with self._own.turn(whose), self._first:
             await self._has_room.wait()
             self._owe(seconds)
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, whose: str, work: Callable[[], T]) -> T:
         """The result of work on the loop, which starts when there is something left of a round."""
-        await self.wait()
-        started = time.thread_time()
-        try:
-            return work()
-        finally:
-            self._owe(time.thread_time() - started)
+        async with self._own.turn(whose), self._first:
+            await self._has_room.wait()
+            started = time.thread_time()
+            try:
+                return work()
+            finally:
+                self._owe(time.thread_time() - started)
 
     def _owe(self, seconds: float) -> None:
         if self._debt_seconds <= 0.0 < seconds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -116,10 +117,10 @@ async def test_agents_wait_in_the_line_of_their_address_where_no_credential_is_n
 
 async def test_what_took_long_is_followed_by_rounds_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr(loop_share.time, "thread_time", lambda: next(clock) * 10 * loop_share.ROUND_SECONDS)
+    monkeypatch.setattr("time.thread_time", lambda: next(clock) * 10 * loop_share.ROUND_SECONDS)
     share, done = loop_share.LoopShare(), list[int]()
-    tasks = [asyncio.create_task(share.run(lambda number=number: done.append(number))) for number in range(3)]
-    rounds = []
+    tasks = [asyncio.create_task(share.run(str(number), partial(done.append, number))) for number in range(3)]
+    rounds: list[int] = []
     for at in range(40):
         await asyncio.sleep(0)
         rounds += [at] * (len(done) - len(rounds))

@@ -53,13 +53,14 @@ async def answer_report(request: Request) -> Response:
             raise no_body()
         async with intake.report_turns.turn(known.line_id):
             async with body.turn():
-                incoming = await _read(request.app.state, raw, known)
+                incoming = await _read(request, raw, known)
             kept_bytes = max(LEAST_BYTES, len(incoming.document), len(raw) // MOST_PACKED)
             del raw  # its node may be locked for seconds: neither its bytes nor its turn are kept
             return await _store(request, incoming, known.line_id, kept_bytes)
 
 
-async def _read(state: State, raw: bytes, known: Admitted) -> Incoming:
+async def _read(request: Request, raw: bytes, known: Admitted) -> Incoming:
+    state: State = request.app.state
     limits, token_id = state.intake.limits, UUID(known.token_id)
     if is_large(raw):
         large = await read_beside(state.sandbox, raw, limits.json, whose=known.line_id)
@@ -73,7 +74,8 @@ async def _read(state: State, raw: bytes, known: Admitted) -> Incoming:
     def read() -> Incoming:
         return read_report(raw, parse_json(raw, limits.json), token_id=token_id, now=datetime.now(UTC))
 
-    return await beside_loop(len(raw), replace(limits, of_the_loop=state.intake.reports_of_the_loop), read)
+    limits = replace(limits, of_the_loop=state.intake.reports_of_the_loop)
+    return await beside_loop(request, len(raw), limits, read)
 
 
 async def _store(request: Request, incoming: Incoming, whose: str, kept_bytes: int) -> Response:
