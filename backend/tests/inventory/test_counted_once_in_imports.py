@@ -13,7 +13,7 @@ from hugeplan.inventory.answer import request_of
 from hugeplan.inventory.csv_table import read_csv
 from hugeplan.inventory.model import FoundNode
 from hugeplan.inventory.prometheus.client import Series
-from hugeplan.inventory.prometheus.hosts import Host, host_node
+from hugeplan.inventory.prometheus.hosts import Host, history_of, host_node
 from hugeplan.planner.model import EVERYTHING_IN_USE, GIB, KIB, DatabaseInstance, LedgerKind, Plan, Policy, State
 from hugeplan.planner.plan import plan
 
@@ -67,9 +67,9 @@ def facts_of_ansible(folder: Path) -> FoundNode:
 
 def host_of_prometheus(_: Path) -> FoundNode:
     values = {"MemTotal": 64 * GIB, "MemAvailable": 20 * GIB, "Hugepagesize": 2048 * KIB, "HugePages_Total": 0}
-    host = Host(instance="a:9100", name="a", machine="x86_64", values=values)
+    host = Host(instance="a:9100", names={"a"}, machine="x86_64", values=values)
     points = tuple((float(3600 * hour), 44.0 * GIB) for hour in range(48))
-    return host_node(host, Series({}, *zip(*points, strict=True)))
+    return host_node(host, history_of(Series({}, *zip(*points, strict=True))))
 
 
 @pytest.mark.parametrize("source", [facts_of_ansible, host_of_prometheus])

@@ -101,7 +101,9 @@ def recorded() -> list[tuple[str, dict[str, str], float]]:
         for cpu in range(8):
             lines.append(("node_cpu_seconds_total", {**host, "cpu": str(cpu), "mode": "idle"}, 1000))
     for numa in (0, 1):
-        lines.append(("node_memory_numa_MemTotal", {"instance": "db1:9100", "node": str(numa)}, 64 * GIB))
+        lines.append(
+            ("node_memory_numa_MemTotal", {"instance": "db1:9100", "job": "node", "node": str(numa)}, 64 * GIB)
+        )
     return lines
 
 

@@ -169,26 +169,34 @@ STRANGER = {"job": "t/program", "namespace": "t", "pod": "odd"}
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_a_scraped_program_says_nothing_of_a_node_that_its_exporters_tell_of(first: bool) -> None:
+@pytest.mark.parametrize("at", [["10.9.9.9:8080"], ["10.0.0.1:9100"], ["10.0.0.1:8080"]])
+def test_a_scraped_program_says_nothing_of_a_node_that_its_exporters_tell_of(first: bool, at: list[str]) -> None:
+    """At the address of the node's own exporter nothing tells which of both is it, so the node is left out."""
     own = of_jobs([*cluster({}, address="10.0.0.1"), ("node_memory_SUnreclaim_bytes", {"instance": "10.0.0.1:9100"}, 5),
                    ("node_memory_KernelStack_bytes", {"instance": "10.0.0.1:9100"}, 5)])  # fmt: skip
-    instance = {"instance": "10.9.9.9:8080", **STRANGER}
+    instances = [{**STRANGER, "instance": one} for one in at]
     said: Lines = [
         ("kube_pod_info", {**STRANGER, "pod": "shop-0", "namespace": "web", "node": "worker-2"}, 1),
-        ("node_uname_info", {**instance, "nodename": "ip-node", "machine": "s390x"}, 1),
-        ("node_uname_info", {**instance, "instance": "10.0.0.1:9100", "nodename": "ip-node", "machine": "s390x"}, 1),
-        *((f"node_memory_{entry}_bytes", {**instance, "nodename": "ip-node", "instance": at}, 7 * GIB)
-          for entry in ("MemTotal", "SUnreclaim", "KernelStack") for at in ("10.0.0.1:9100", "10.9.9.9:8080")),
+        *(("node_uname_info", {**labels, "nodename": "ip-node", "machine": "s390x"}, 1) for labels in instances),
+        *((f"node_memory_{entry}_bytes", {**labels, "nodename": "ip-node"}, 7 * GIB)
+          for entry in ("MemTotal", "SUnreclaim", "KernelStack") for labels in instances),
     ]  # fmt: skip
-    with serving([*said, *own] if first else [*own, *said], []) as url:
+    beside: Lines = [("node_uname_info", {"instance": "db1:9100", "nodename": "db1", "job": "x"}, 1),
+                     ("node_memory_MemTotal_bytes", {"instance": "db1:9100", "job": "x"}, GIB)]  # fmt: skip
+    with serving([*said, *own, *beside] if first else [*own, *beside, *said], []) as url:
         found = read_prometheus(url)
+    names = [node.facts.name for node in found.nodes]
+    if "10.9.9.9:8080" not in at:
+        assert names == ["db1"]
+        assert "nodes worker-1 (10.0.0.1:" in "; ".join(found.notes)
+        return
     (node,) = [node for node in found.nodes if node.facts.name == "worker-1"]
     assert (node.facts.mem_total_bytes, node.facts.arch, node.pods) == (64 * GIB, "x86_64", 1)
     assert (node.facts.kernel_used_bytes, node.hugetlb_pool_bytes) == (10, None)
-    assert [node.facts.name for node in found.nodes] == ["10.9.9.9:8080", "worker-1"]
+    assert names == ["10.9.9.9:8080", "db1", "worker-1"]
 
 
-def test_a_host_keeps_its_name_whoever_says_it_too() -> None:
+def test_a_hosts_name_is_nobodys_where_another_says_it_too() -> None:
     at = {"instance": "db1:9100", "job": "node"}
     own: Lines = [("node_uname_info", {**at, "nodename": "db1", "machine": "x86_64"}, 1),
                   ("node_memory_MemTotal_bytes", at, 64 * GIB)]  # fmt: skip
@@ -196,7 +204,7 @@ def test_a_host_keeps_its_name_whoever_says_it_too() -> None:
     with serving([*own, *odd], []) as url:
         found = read_prometheus(url)
     assert {node.facts.name: node.facts.mem_total_bytes for node in found.nodes} == {
-        "db1": 64 * GIB, "10.9.9.9:80": GIB,
+        "db1:9100": 64 * GIB, "10.9.9.9:80": GIB,
     }  # fmt: skip
 
 
@@ -353,19 +361,22 @@ def test_a_host_of_which_two_things_are_said_is_left_out(
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_two_programs_at_a_nodes_address_that_differ_say_nothing_of_its_kernel(last: bool) -> None:
+def test_a_node_is_left_out_where_two_programs_at_its_address_differ(last: bool) -> None:
+    """Those that agree count as one, with the larger memory of the kernel."""
+
     def exporter(port: int, memory: int, used: int) -> Lines:
         at = {"instance": f"10.0.0.1:{port}", "job": "node-exporter"}
         entries = {"MemTotal": memory, "SUnreclaim": used, "KernelStack": 0}
         return [(f"node_memory_{entry}_bytes", at, value) for entry, value in entries.items()]
 
     node = [line for line in cluster({}, address="10.0.0.1") if line[0].startswith("kube")]
-    for memory, kernel in ((64 * GIB, 2 * GIB), (32 * GIB, None)):
+    node += of_node(node, "worker-2", "10.0.0.2")
+    for memory, used in ((64 * GIB, {"worker-1": 2 * GIB, "worker-2": None}), (32 * GIB, {"worker-2": None})):
         lines = both(exporter(9100, 64 * GIB, 2 * GIB), exporter(8080, memory, GIB), last)
         with serving([*node, *lines], []) as url:
-            (found,) = read_prometheus(url).nodes
-        assert found.facts.kernel_used_bytes == kernel
-    assert any("or two that differ" in text for text in found.unknown)
+            found = read_prometheus(url)
+        assert {one.facts.name: one.facts.kernel_used_bytes for one in found.nodes} == used
+    assert "nodes worker-1 (10.0.0.1:8080, 10.0.0.1:9100) are left out: " in "; ".join(found.notes)
 
 
 def test_hosts_of_one_name_go_by_their_addresses_and_a_note_says_so() -> None:

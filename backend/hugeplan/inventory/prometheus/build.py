@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Final
 
 from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread, within_most
@@ -18,7 +17,15 @@ from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import Tables, clusters_of
 from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
 from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters, of_clusters
-from hugeplan.inventory.prometheus.pods import Pod, exported_settings, histories, read_pods, resource_of
+from hugeplan.inventory.prometheus.pods import (
+    Pod,
+    exported_settings,
+    histories,
+    largest,
+    note_differing,
+    read_pods,
+    resource_of,
+)
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.host_names import HostNames
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Tenant, named
@@ -92,7 +99,7 @@ def _nodes_of(tables: Tables, span: _Span, server: Tables | None, notes: list[st
     """The nodes of one cluster, and hosts beside it. ``server``: all clusters, of whose nodes these may be hosts."""
     believed = Believed(tables)
     twice = believed.contradicted(notes)
-    machines = machines_of(read_hosts(tables, notes), tables, twice, notes, is_rest=server is not None)
+    machines = machines_of(read_hosts(tables), tables, twice, notes, is_rest=server is not None)
     told = _by_node(believed.query(queries.CAPACITY))
     out = twice | machines.out
     if server is not None:
@@ -105,10 +112,23 @@ def _nodes_of(tables: Tables, span: _Span, server: Tables | None, notes: list[st
         believed.note(notes)
     beside = machines.beside if server is None else not_in_clusters(machines.beside, server, notes)
     if beside:
-        found = sorted(span.of(tables, queries.HOST_USE), key=attrgetter("value"))
-        use = {(one.labels.get("instance"), one.labels.get("job", "")): one for one in found}
-        nodes += [host_node(host, use.get((host.instance, host.job))) for host in beside]
+        nodes += _hosts(beside, span.of(tables, queries.HOST_USE), notes)
     return nodes
+
+
+def _hosts(hosts: Iterable[Host], used: Iterable[Series], notes: list[str]) -> list[FoundNode]:
+    """Hosts outside Kubernetes, of all who tell of one with the largest use."""
+    told: dict[str, list[Series]] = {}
+    for one in used:
+        told.setdefault(one.labels.get("instance", ""), []).append(one)
+    found, differing = [], []
+    for host in hosts:
+        series = [one for at in sorted(host.instances) for one in told.get(at, ())]
+        history, differ = largest(series) if series else (None, False)
+        found.append(host_node(host, history))
+        differing += [host.name] * differ
+    note_differing("hosts", differing, notes)
+    return found
 
 
 def _of_one_name(nodes: list[FoundNode], notes: list[str]) -> list[FoundNode]:
@@ -142,7 +162,7 @@ def _by_node(series: Iterable[Series]) -> dict[str, dict[str, int]]:
 def _kubernetes_nodes(
     tables: Believed,
     capacity: Mapping[str, Mapping[str, int]],
-    machines: Mapping[str, Host | None],
+    machines: Mapping[str, Host],
     history: Mapping[PodKey, MemoryHistory],
     notes: list[str],
 ) -> list[FoundNode]:
@@ -197,7 +217,7 @@ def _kubernetes_node(
     facts, reservations, doubts = built
     unknown = list(doubts)
     if host is None:
-        unknown.append("kernel memory and free pages: no node_exporter of this node was found, or two that differ")
+        unknown.append("kernel memory and free pages: no node_exporter of this node was found")
     else:
         facts = _with_host(facts, host)
     unknown.append("NUMA nodes: not in these metrics, so the plan is for the node as a whole")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hugeplan.inventory.model import FoundNode
 from hugeplan.inventory.prometheus import queries
+from hugeplan.inventory.prometheus.believed import Teller, teller_of
 from hugeplan.inventory.prometheus.client import Series
 from hugeplan.inventory.prometheus.clusters import Tables
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.host_names import HostNames
 from hugeplan.planner.model import (
     EVERYTHING_IN_USE,
     KIB,
@@ -25,13 +24,12 @@ from hugeplan.planner.model import (
     Reservations,
     Source,
     Tenant,
-    named,
 )
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, kernel_page_sizes
 
 _NUMA_ID = re.compile(r"[0-9]{1,4}", re.ASCII)
-#: Entries of meminfo that exporters of one host agree about, and those of which the smaller leaves less memory.
-_LASTING = frozenset({"MemTotal", "Hugepagesize"})
+#: Entries of meminfo that all who tell of one host agree about, and those of which the smaller leaves less memory.
+_LASTING = ("MemTotal", "Hugepagesize", "HugePages_Total")
 _SMALLER = frozenset({"MemAvailable", "HugePages_Free"})
 _UNKNOWN = (
     "pools of other than the default size: node_exporter shows the default size alone, so a 1G pool is not seen",
@@ -39,23 +37,44 @@ _UNKNOWN = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Host:
-    """One exporter's host. ``values`` are meminfo's entries; counts of pages for ``HugePages_``."""
+    """One exporter's host. ``values`` are meminfo's entries; counts of pages for ``HugePages_``.
+
+    ``doubtful``: two things are said of what a host has one of. ``names``: those that are said; of none it goes by
+    ``instance``, as where it goes ``by_address``.
+    """
 
     instance: str
-    name: str
-    job: str = ""
+    names: set[str] = field(default_factory=set)
     machine: str | None = None
     release: str | None = None
     cpus: int | None = None
     values: dict[str, int] = field(default_factory=dict)
     numa: dict[int, dict[str, int]] = field(default_factory=dict)
+    instances: set[str] = field(default_factory=set)
+    doubtful: bool = False
+    by_address: bool = False
+
+    def __post_init__(self) -> None:
+        self.instances.add(self.instance)
 
     @property
-    def rank(self) -> tuple[bool, bool]:
-        """How well its job says that it is a node exporter, the best first: not by namespace and name, as of pods."""
-        return "node" not in self.job, "/" in self.job
+    def name(self) -> str:
+        """What it is called in a plan."""
+        return self.instance if self.by_address or not self.names else min(self.names)
+
+    @property
+    def lasting(self) -> tuple[object, ...]:
+        """What whoever tells of the host has to say of it, too."""
+        numa = {node: [held.get(entry) for entry in _LASTING] for node, held in self.numa.items()}
+        return self.names, self.machine, self.release, [self.values.get(entry) for entry in _LASTING], numa
+
+    def keep(self, values: dict[str, int], entry: str, value: int) -> None:
+        """Of two figures the one that leaves less memory."""
+        known = values.setdefault(entry, value)
+        self.doubtful |= entry in _LASTING and known != value
+        values[entry] = (min if entry in _SMALLER else max)(known, value)
 
     @property
     def address(self) -> str:
@@ -88,71 +107,65 @@ class Host:
         return Source.GIVEN if self.kernel_used_bytes is None else Source.MEASURED
 
 
-def read_hosts(tables: Tables, notes: list[str]) -> list[Host]:
-    """Every host that node_exporter reports MemTotal of, the best known first.
+def read_hosts(tables: Tables) -> list[Host]:
+    """Every host that programs tell of, also those without MemTotal and those of which two things are said.
 
-    One of which two names, machines or sizes are said is left out, with a note.
+    Any program that is scraped may tell of a host under any job: none is believed before another. Those at one instance
+    tell of one host, and so do those at one address that say the same name.
     """
-    found: dict[tuple[str, str], Host] = {}
-    said: dict[tuple[Any, ...], set[object]] = {}
+    found: dict[Teller, Host] = {}
     for one in tables.query(queries.UNAME):
-        instance, job = key = one.labels.get("instance", ""), one.labels.get("job", "")
-        name = one.labels.get("nodename") or instance
-        machine, release = one.labels.get("machine"), one.labels.get("release")
-        teller = found[key] = Host(instance=instance, name=name, job=job, machine=machine, release=release)
-        said.setdefault((instance, teller.rank), set()).add((name, machine, release))
+        name, machine, release = (one.labels.get(label) for label in ("nodename", "machine", "release"))
+        host = found.setdefault(teller_of(one), Host(one.labels.get("instance", ""), machine=machine, release=release))
+        host.names |= {name} if name else set()
+        host.doubtful |= len(host.names) > 1 or (machine, release) != (host.machine, host.release)
+    known = set(found)
     for one in tables.query(queries.MEMINFO):
-        instance, job = key = one.labels.get("instance", ""), one.labels.get("job", "")
+        host = found.setdefault(teller_of(one), Host(one.labels.get("instance", "")))
+        name = one.labels.get("node") or one.labels.get("nodename")
+        if name and teller_of(one) not in known:  # a label that the server adds is no other name than the host's own
+            host.names.add(name)
+            host.doubtful |= len(host.names) > 1
         entry = one.labels.get("__name__", "").removeprefix("node_memory_").removesuffix("_bytes")
-        name = one.labels.get("node") or one.labels.get("nodename") or instance
-        teller = found.setdefault(key, Host(instance=instance, name=name, job=job))
-        _keep(teller.values, entry, int(one.value))
-        if entry in _LASTING:  # a label that the server adds is no other name than the host's own
-            alone = None if (instance, teller.rank) in said else name
-            said.setdefault((instance, teller.rank, entry), set()).add((alone, one.value))
-    # Of several jobs that ask one address the exporter's own counts, and of several such the one that leaves less.
-    ordered = sorted(found.values(), key=lambda host: (host.rank, -(host.kernel_used_bytes or 0), host.job))
-    hosts = {host.instance: host for host in reversed(ordered)}
+        host.keep(host.values, entry, int(one.value))
     for one in tables.query(queries.NUMA):
         node, entry = one.labels.get("node", ""), one.labels.get("__name__", "").removeprefix("node_memory_numa_")
-        host = hosts.get(one.labels.get("instance", ""))
-        if host is not None and one.labels.get("job", host.job) == host.job and _NUMA_ID.fullmatch(node):
-            _keep(host.numa.setdefault(int(node), {}), entry, int(one.value))
-            if entry in _LASTING:
-                said.setdefault((host.instance, host.rank, node), set()).add(one.value)
+        teller = found.get(teller_of(one))
+        if teller is not None and _NUMA_ID.fullmatch(node):
+            teller.keep(teller.numa.setdefault(int(node), {}), entry, int(one.value))
     for one in tables.query(queries.CPUS):
-        host = hosts.get(one.labels.get("instance", ""))
-        if host is not None and one.labels.get("job", host.job) == host.job:
-            host.cpus = int(one.value)
-    twice = {at for (at, rank, *_), things in said.items() if len(things) > 1 and rank == hosts[at].rank}
-    hosts = {at: host for at, host in hosts.items() if at not in twice}
-    alike = _alike(list(hosts.values()))
-    for host in alike:  # a host says its name itself
-        host.name = host.instance
-    if twice:
-        notes.append(f"hosts {named(sorted(twice))} are left out: the series say different things of them")
-    if alike:
-        notes.append(f"hosts {named(sorted(host.name for host in alike))} go by addresses: others say the same names")
-    return [host for host in ordered if hosts.get(host.instance) is host and host.values.get("MemTotal")]
+        teller = found.get(teller_of(one))
+        if teller is not None:
+            teller.cpus = max(int(one.value), teller.cpus or 0)
+    hosts = _grouped([found[teller] for teller in sorted(found)], lambda host: host.instance)
+    return _grouped(hosts, lambda host: (host.address, *sorted(host.names)) if host.names else host.instance)
 
 
-def _alike(hosts: Sequence[Host]) -> list[Host]:
-    """Hosts whose name another says that is known as well or better."""
-    names, found = HostNames[Host](), list[Host]()
-    for rank in sorted({host.rank for host in hosts}):
-        these = [host for host in hosts if host.rank == rank]
-        for host in these:
-            names.add(host.name, host)
-        found += [host for host in these if len(names.of(host.name)) > 1]
-    return found
+def _grouped(hosts: Iterable[Host], by: Callable[[Host], object]) -> list[Host]:
+    groups: dict[object, list[Host]] = {}
+    for host in hosts:
+        groups.setdefault(by(host), []).append(host)
+    return [one_of(group) for group in groups.values()]
 
 
-def _keep(values: dict[str, int], entry: str, value: int) -> None:
-    """Of two figures the one that leaves less memory."""
-    values[entry] = (min if entry in _SMALLER else max)(value, values.get(entry, value))
+def one_of(hosts: Sequence[Host]) -> Host:
+    """Several that tell of one host: of two figures the one that leaves less memory, none where lasting ones differ."""
+    host, *others = hosts
+    lasting = host.lasting if others else ()
+    host.doubtful |= any(other.doubtful or other.lasting != lasting for other in others)
+    for other in others:
+        host.names |= other.names
+        host.instances |= other.instances
+        host.cpus = max(host.cpus or 0, other.cpus or 0) or None
+        for entry, value in other.values.items():
+            host.keep(host.values, entry, value)
+        for node, held in other.numa.items():
+            for entry, value in held.items():
+                host.keep(host.numa.setdefault(node, {}), entry, value)
+    return host
 
 
-def host_node(host: Host, history: Series | None) -> FoundNode:
+def host_node(host: Host, history: MemoryHistory | None) -> FoundNode:
     """A host outside Kubernetes: what is in use, with its history, is one workload."""
     unknown = list(_UNKNOWN)
     try:
@@ -170,7 +183,7 @@ def host_node(host: Host, history: Series | None) -> FoundNode:
     if history is None:
         unknown.append("memory in use: MemAvailable is not recorded")
     else:
-        tenants = (Tenant(name=EVERYTHING_IN_USE, kind="service", history=history_of(history)),)
+        tenants = (Tenant(name=EVERYTHING_IN_USE, kind="service", history=history),)
     pool = host.pool
     return FoundNode(
         facts=NodeFacts(

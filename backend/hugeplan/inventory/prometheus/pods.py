@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,25 +37,33 @@ def resource_of(name: str) -> str:
     return name.replace("hugepages_", "hugepages-", 1)
 
 
-def histories(series: Iterable[Series], notes: list[str]) -> dict[PodKey, MemoryHistory]:
-    """By pod. Of several jobs the largest use counts; where they differ by a quarter, the largest of all moments does.
+def largest(jobs: Sequence[Series]) -> tuple[MemoryHistory, bool]:
+    """Of several jobs the largest use counts; where they differ by a quarter (True), the largest of all moments does.
 
-    A stranger's many moments of little use would make the few moments of the pod's own job improbable.
+    A stranger's many moments of little use would make the few moments of the own job improbable.
     """
+    uses = [dict(zip(one.times, one.values, strict=True)) for one in jobs] if len(jobs) > 1 else []
+    used = {at: max(use.get(at, 0) for use in uses) for at in sorted(set().union(*uses))}
+    differ = any(use.get(at, 0) < most * 0.75 for use in uses for at, most in used.items())
+    if differ:
+        used = dict.fromkeys(used, max(used.values()))
+    return history_of(Series({}, tuple(used), tuple(used.values())) if uses else jobs[0]), differ
+
+
+def histories(series: Iterable[Series], notes: list[str]) -> dict[PodKey, MemoryHistory]:
+    """By pod, the largest of all jobs."""
     told: dict[PodKey, list[Series]] = {}
     for one in series:
         told.setdefault(key_of(one), []).append(one)
-    found, differing = {}, []
-    for key, jobs in told.items():
-        uses = [dict(zip(one.times, one.values, strict=True)) for one in jobs] if len(jobs) > 1 else []
-        used = {at: max(use.get(at, 0) for use in uses) for at in sorted(set().union(*uses))}
-        if any(use.get(at, 0) < most * 0.75 for use in uses for at, most in used.items()):
-            differing.append("/".join(key))
-            used = dict.fromkeys(used, max(used.values()))
-        found[key] = history_of(Series({}, tuple(used), tuple(used.values())) if uses else jobs[0])
-    if differing:
-        notes.append(f"memory in use of pods {named(sorted(differing))}: jobs of Prometheus differ, the largest counts")
-    return found
+    found = {key: largest(jobs) for key, jobs in told.items()}
+    note_differing("pods", ("/".join(key) for key, (_, differ) in found.items() if differ), notes)
+    return {key: history for key, (history, _) in found.items()}
+
+
+def note_differing(of: str, names: Iterable[str], notes: list[str]) -> None:
+    """A note of the pods or hosts of whose use jobs say different things."""
+    if differing := sorted(names):
+        notes.append(f"memory in use of {of} {named(differing)}: jobs of Prometheus differ, the largest counts")
 
 
 def read_pods(tables: Believed) -> dict[tuple[str, PodKey], Pod]:
