@@ -61,11 +61,14 @@ def as_owner_of(path: Path, make: int | None = None) -> Iterator[None]:
 def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
     """User and group of the first that is not root's on the way to a path, links of root's included."""
     here, left, is_anybodys = Path("/"), [*reversed(path.absolute().parts)], False
+    users = users_mounts()
     for _ in range(MOST_STEPS):
         if not left:
             return None
         above, name = here, left.pop()
         here = here.parent if name == ".." else here / name
+        if here in users:
+            return users[here]
         try:
             state = here.lstat()
         except FileNotFoundError:
@@ -96,6 +99,20 @@ def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
             advice = f"chmod go-w {here}, or use another folder"
             raise PermissionError(errno.EACCES, f"{what} can be changed by others than root: {advice}")
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def users_mounts() -> dict[Path, tuple[int, int]]:
+    """User and group of each that serves a mount of FUSE: what it says of owners is its own word, where it answers."""
+    found: dict[Path, tuple[int, int]] = {}
+    with suppress(OSError), Path("/proc/self/mountinfo").open("rb") as mounts:
+        for line in mounts:
+            place, _, options = line.partition(b" - ")
+            at = Path(os.fsdecode(place.split()[4].decode("unicode_escape").encode("latin-1")))
+            ids = dict(one.split(b"=", 1) for one in options.split()[-1].split(b",") if b"_id=" in one)
+            found.pop(at, None)  # another is over it
+            if (user := int(ids.get(b"user_id", 0))) != 0:
+                found[at] = user, int(ids.get(b"group_id", user))
+    return found
 
 
 def _has_access_list(folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pwd
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -279,6 +281,33 @@ def test_in_a_user_namespace_the_hosts_users_lead_nobody_astray(
     os.lchown(open_path / "out", ownership.UNNAMED, ownership.UNNAMED)
     with pytest.raises(PermissionError, match="which user of the host"), ownership.as_owner_of(open_path / "out"):
         pass
+
+
+@contextmanager
+def users_mount(place: Path, user: int) -> Iterator[None]:
+    """A mount of FUSE that a user serves, and never answers; as fusermount makes it with allow_other."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    place.mkdir()
+    try:
+        served = os.open("/dev/fuse", os.O_RDWR)
+    except OSError:
+        pytest.skip("SKIP: no /dev/fuse")
+    options = f"fd={served},rootmode=40000,user_id={user},group_id={user},allow_other".encode()
+    try:
+        if libc.mount(b"x", os.fsencode(place), b"fuse", 6, options):
+            pytest.skip("SKIP: no right to mount")
+        yield
+    finally:
+        libc.umount2(os.fsencode(place), 2)
+        os.close(served)
+
+
+@AS_ROOT
+def test_who_serves_a_mount_of_fuse_may_lead_what_is_in_it(open_path: Path) -> None:
+    """Whoever it says that it is: a backup went to that user as to root."""
+    with users_mount(open_path / "größe ü", NOBODY.pw_uid):
+        assert ownership._who_may_lead(open_path / "größe ü/in/it", None) == (NOBODY.pw_uid, NOBODY.pw_uid)
+    assert not set(ownership.users_mounts()) & {open_path / "größe ü"}
 
 
 @AS_ROOT

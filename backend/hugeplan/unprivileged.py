@@ -66,11 +66,14 @@ def require_own(
     folder in one that has been judged.
     """
     me, here, left = os.geteuid(), parent / "/", [*reversed(parent.absolute().parts)]
+    users = _users_mounts()
     for _ in range(_MOST_STEPS):
         if not left:
             return
         above, name = here, left.pop()
         here = here.parent if name == ".." else here / name
+        if (user := users.get(str(here), me)) != me:
+            raise PermissionError(f"{here} is a mount of user {user}. {advice}")
         try:
             at = here.lstat()
         except FileNotFoundError:
@@ -91,6 +94,20 @@ def require_own(
         if is_link:
             here, left = here.parent, [*left, *reversed(here.readlink().parts)]
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _users_mounts() -> dict[str, int]:
+    """Who serves each mount of FUSE: what such a one says of owners is its own word, if it answers at all."""
+    found: dict[str, int] = {}
+    with suppress(OSError), open("/proc/self/mountinfo", "rb") as mounts:  # noqa: PTH123 - pathlib is not loaded
+        for line in mounts:
+            place, _, options = line.partition(b" - ")
+            at = os.fsdecode(place.split()[4].decode("unicode_escape").encode("latin-1"))
+            ids = dict(one.split(b"=", 1) for one in options.split()[-1].split(b",") if b"_id=" in one)
+            found.pop(at, None)  # another is over it
+            if b"user_id" in ids:
+                found[at] = int(ids[b"user_id"])
+    return found
 
 
 def _has_access_list(folder: Path) -> bool:

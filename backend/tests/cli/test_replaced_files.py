@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -106,6 +107,26 @@ def test_no_secret_is_taken_from_another_user(folder: Path) -> None:
         files.read_there(path, secret=True)
     shared.chmod(0o755)  # root gave it to whom reads it
     assert files.read_there(path, secret=True) == WRONG
+
+
+def test_a_folder_of_a_users_mount_is_not_roots(folder: Path) -> None:
+    """A mount of FUSE that never answers; one that said it were root's got a whole backup."""
+    libc, place = ctypes.CDLL(None), of(folder / "größe ü", 0, 0, 0o755, None)
+    try:
+        served = os.open("/dev/fuse", os.O_RDWR)
+    except OSError:
+        pytest.skip("no /dev/fuse")
+    options = f"fd={served},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other".encode()
+    try:
+        if libc.mount(b"x", os.fsencode(place), b"fuse", 6, options):
+            pytest.skip("no right to mount")
+        with pytest.raises(PermissionError, match=f"is a mount of user {NOBODY}"):
+            require_own(place / "in")
+        with pytest.raises(OSError, match="could lead"):
+            files.require_not_led(place / "in")
+    finally:
+        libc.umount2(os.fsencode(place), 2)
+        os.close(served)
 
 
 def test_what_cannot_be_kept_is_one_sentence(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
