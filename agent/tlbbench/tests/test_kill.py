@@ -8,6 +8,7 @@ others. Needs root, a 2M pool, and nobody outside this project who changes it.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
@@ -170,7 +171,32 @@ def a_killed_trial_is_mended() -> None:
     assert suite.pools_at_rest() == before
 
 
+def a_mount_of_a_user_is_not_asked() -> None:
+    """A mount of FUSE in the place of a journal's folder: its owner is what its server says, and this one is silent."""
+    place, libc = Path(tempfile.gettempdir()) / f"tlbbench-{os.geteuid()}", ctypes.CDLL(None)
+    if os.geteuid() != 0 or place.exists() or not Path("/dev/fuse").exists():
+        raise suite.Skip("mounting FUSE needs root and /dev/fuse")
+    place.mkdir()
+    served = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={served},rootmode=40000,user_id=65534,group_id=65534,allow_other".encode()
+    try:
+        if libc.mount(b"x", os.fsencode(place), b"fuse", 6, options):
+            raise suite.Skip("no right to mount FUSE")
+        with subprocess.Popen([*suite.tlbbench(), "info", "--json"], stdout=subprocess.DEVNULL) as asking:
+            try:
+                assert asking.wait(timeout=20) == 0
+            finally:
+                libc.umount2(os.fsencode(place), 2)
+                os.close(served)  # who waits for it goes on
+                served = -1
+    finally:
+        if served >= 0:
+            os.close(served)
+        place.rmdir()
+
+
 CASES = [
+    ("a mount of a user is not asked", a_mount_of_a_user_is_not_asked),
     ("reserving gives back", reserving_gives_back),
     ("one writer at a time", one_writer_at_a_time),
     ("a killed trial is mended", a_killed_trial_is_mended),

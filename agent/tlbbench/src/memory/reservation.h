@@ -13,7 +13,7 @@
  * pages for the previous count, and whoever starts next mends what either left.
  *
  * The journal lies in /run/tlbbench, else in $XDG_RUNTIME_DIR/tlbbench, else in $TMPDIR (or /tmp) as tlbbench-UID: the
- * first of these that can be created and belongs to the caller alone.
+ * first of these that can be created and belongs to the caller alone, no mount of FUSE.
  */
 #pragma once
 

@@ -70,11 +70,35 @@ bool reserve_journal_directory(const struct reserve_paths *places, unsigned numb
     }
 }
 
+/* Of a mount of FUSE the owner is what the user who serves it says, and it may never answer: nothing is asked of it. */
+static bool is_fuse_mount(const char *path)
+{
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+
+    while (mounts != NULL && getline(&line, &size, mounts) > 0) {
+        char *place = line;
+
+        for (unsigned field = 0; field < 4 && place != NULL; field++)
+            place = strchr(place + 1, ' ');
+        size_t length = strlen(path);
+
+        if (place != NULL && strncmp(place + 1, path, length) == 0 && place[1 + length] == ' ')
+            found = strstr(place, " - fuse") != NULL;
+    }
+    free(line);
+    if (mounts != NULL)
+        (void)fclose(mounts);
+    return found;
+}
+
 bool reserve_journal_is_private(const char *path)
 {
     struct stat found;
 
-    return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+    return !is_fuse_mount(path) && lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
            (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
