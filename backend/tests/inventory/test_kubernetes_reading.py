@@ -61,6 +61,14 @@ class TestShapes:
         assert found.nodes == inventory(*SMALL).nodes
         assert found.notes == ()
 
+    @pytest.mark.parametrize("word", ["=", "<<", "0x_", "0b_", "-0b_", "12", "2024-01-01T00:00:00Z"])
+    def test_what_kubectl_prints_without_quotes_is_text_or_a_number(self, word: str) -> None:
+        document = yaml.safe_dump({"apiVersion": "v1", "items": list(SMALL), "kind": "List"})
+        noted = document.replace("  metadata:\n", f"  metadata:\n    annotations:\n      a: {word}\n      {word}: b\n")
+        assert noted != document
+        found = read_kubernetes(noted.encode())
+        assert [one.facts.name for one in found.nodes] == [one.facts.name for one in inventory(*SMALL).nodes]
+
     @pytest.mark.parametrize(
         ("text", "words"),
         [

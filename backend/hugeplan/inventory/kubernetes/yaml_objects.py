@@ -12,16 +12,28 @@ from hugeplan.inventory.model import InventoryError
 _BASE: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: YAML is slow to read; kubectl writes the same objects as JSON.
 BYTES_MAX: Final = 64 * 2**20
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+_TAG: Final = "tag:yaml.org,2002:"
+#: Of YAML 1.1, and text to kubectl, which prints such values as they are.
+_TEXT: Final = frozenset({f"{_TAG}timestamp", f"{_TAG}value", f"{_TAG}merge"})
 
 
 class _Loader(_BASE):  # type: ignore[misc]  # chosen at run time
     """Scalars as JSON has them: a time stays text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own form of the table
-        first: [pair for pair in pairs if pair[0] != _TIMESTAMP]
+        first: [pair for pair in pairs if pair[0] not in _TEXT]
         for first, pairs in _BASE.yaml_implicit_resolvers.items()
     }
+
+    def construct_number(self, node: Any) -> Any:
+        """A number; text where it only looks like one (``0x_``)."""
+        try:
+            return self.construct_yaml_int(node)
+        except ValueError:
+            return node.value
+
+
+_Loader.add_constructor(f"{_TAG}int", _Loader.construct_number)
 
 
 def json_of_yaml(data: bytes, name: str) -> bytes:
