@@ -23,6 +23,7 @@ from hugeplan import embedded
 from hugeplan.access.schemas import Role
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.db import migrate
+from hugeplan.events.records import LOCK_EVENTS
 from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
@@ -93,6 +94,7 @@ async def application(settings: Settings) -> AsyncIterator[FastAPI]:
     """The application, with its background work running. Built once: tests differ in rows, not in wiring."""
     app = create_app(settings)
     _refuse_second_connections(app)
+    _refuse_statements_after_events(app)
     async with app.router.lifespan_context(app):
         yield app
 
@@ -115,6 +117,23 @@ def _refuse_second_connections(app: FastAPI) -> None:
     @event.listens_for(pool, "checkin")
     def forget(_connection: Any, record: Any) -> None:
         holders.discard(record.info.pop("holder", None))
+
+
+def _refuse_statements_after_events(app: FastAPI) -> None:
+    """Fail who holds the lock of events for anything but writing them: whoever else writes some waits for it."""
+    engine = app.state.database.engine.sync_engine
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def look(connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "events" in connection.info and not statement.startswith("INSERT INTO events"):
+            raise AssertionError(f"the lock of events is held while this is carried out: {statement}")
+        if statement == LOCK_EVENTS:
+            connection.info["events"] = "locked"
+
+    @event.listens_for(engine, "commit")
+    @event.listens_for(engine, "rollback")
+    def end(connection: Any) -> None:
+        connection.info.pop("events", None)
 
 
 @pytest.fixture

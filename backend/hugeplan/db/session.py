@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.orm import Session
 
 
 class ReadSession(AsyncSession):
@@ -24,11 +25,17 @@ class ReadSession(AsyncSession):
         await self.commit()
 
 
+class Transactions(Session):
+    """What is under a WriteSession: a type of its own, so that parts of the service hear of its commits."""
+
+
 class WriteSession(ReadSession):
     """A session that may also change rows.
 
     ``before_commit``: what is checked in the transaction when all is written; what a check raises stores nothing.
     """
+
+    sync_session_class = Transactions
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import text
+from sqlalchemy.event import listens_for
+from sqlalchemy.orm import Session, SessionTransaction
 
 from hugeplan.db.locks import AdvisoryLock
-from hugeplan.db.session import WriteSession
+from hugeplan.db.session import Transactions, WriteSession
 
 KINDS: Final = {
     "node_added": "A node's first report came.",
@@ -161,8 +164,49 @@ INSERT_EVENTS: Final = f"INSERT INTO events ({_NAMES}) SELECT {_NAMES} FROM json
 _INSERT_BY_SESSION: Final = INSERT_EVENTS.replace("%s::jsonb", "CAST(:rows AS jsonb)")
 
 
-async def write_events(session: WriteSession, events: Sequence[Event]) -> None:
-    """Write events in this transaction. Call it last: other transactions that write events wait for the commit."""
-    if events:
-        await session.execute(text(LOCK_EVENTS))
-        await session.execute(text(_INSERT_BY_SESSION), {"rows": msgspec.json.encode(events).decode()})
+@dataclass(slots=True)
+class _Unwritten:
+    """The events of a transaction, and how many there were when each of its savepoints began."""
+
+    events: list[Event] = field(default_factory=list)
+    before: dict[SessionTransaction, int] = field(default_factory=dict)
+
+
+def write_events(session: WriteSession, events: Sequence[Event]) -> None:
+    """Write events when this transaction is committed, and at no earlier time: others that write some wait from then on
+    for its end. A savepoint that is undone takes its own with it.
+    """
+    _unwritten(session.sync_session).events.extend(events)
+
+
+def _unwritten(session: Session) -> _Unwritten:
+    found: _Unwritten = session.info.setdefault("events", _Unwritten())
+    return found
+
+
+@listens_for(Transactions, "before_commit")
+def _write(session: Session) -> None:
+    events = _unwritten(session).events
+    if events and not session.in_nested_transaction():  # a savepoint's end is none
+        session.flush()
+        session.execute(text(LOCK_EVENTS))
+        session.execute(text(_INSERT_BY_SESSION), {"rows": msgspec.json.encode(events).decode()})
+
+
+@listens_for(Transactions, "after_transaction_create")
+def _note_savepoint(session: Session, begun: SessionTransaction) -> None:
+    if begun.nested:
+        own = _unwritten(session)
+        own.before[begun] = len(own.events)
+
+
+@listens_for(Transactions, "after_soft_rollback")
+def _undo_savepoint(session: Session, undone: SessionTransaction) -> None:
+    own = _unwritten(session)
+    del own.events[own.before.get(undone, len(own.events)) :]
+
+
+@listens_for(Transactions, "after_transaction_end")
+def _forget(session: Session, ended: SessionTransaction) -> None:
+    if ended.parent is None:
+        session.info.pop("events", None)

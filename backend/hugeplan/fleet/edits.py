@@ -38,7 +38,7 @@ async def delete_node(session: WriteSession, node_id: UUID, *, by: str) -> None:
     node = await _locked(session, node_id)
     await repository.delete_node(session, node_id)
     text = f"{node.name} was deleted by {by}."
-    await write_events(session, [Event(at=datetime.now(UTC), kind="node_deleted", node_name=node.name, text=text)])
+    write_events(session, [Event(at=datetime.now(UTC), kind="node_deleted", node_name=node.name, text=text)])
 
 
 async def require_approved(
@@ -119,4 +119,4 @@ async def _judge(session: WriteSession, row: NodeRow, planned: tuple[PlannedPool
     await repository.update_node(session, row.id, node.columns)
     rows: list[dict[str, Any]] = msgspec.to_builtins(node.findings)
     await repository.replace_findings(session, row.id, rows)
-    await write_events(session, node.events)
+    write_events(session, node.events)

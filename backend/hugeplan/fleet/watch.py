@@ -77,7 +77,7 @@ async def _mark(database: Database, now: datetime, values: dict[str, Any]) -> tu
                     Event(at=now, kind="finding_opened", node_id=node_id, node_name=name, code=CODE, subject=name,
                           state=kept.state, text=kept.title)
                 )  # fmt: skip
-        await write_events(session, events)
+        write_events(session, events)
     if rows:
         values["after"] = rows[-1][0]
     return len(events), len(rows)

@@ -229,7 +229,7 @@ class Job:
             await repository.end_job(session, self._job_id, now, status="done", summary=summary)
             await repository.measure_job(session, self._job_id)
             await make_room(session, self._settings, author_id, for_another=False)
-            await write_events(session, [Event(at=now, kind="fleet_plan_finished", text=text)])
+            write_events(session, [Event(at=now, kind="fleet_plan_finished", text=text)])
 
 
 def _cpu_seconds() -> float:

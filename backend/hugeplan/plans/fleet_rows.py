@@ -29,7 +29,7 @@ from hugeplan.errors import (
     RateLimitedError,
     UnavailableError,
 )
-from hugeplan.events.records import Event, write_events
+from hugeplan.events.records import write_events
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import silence
 from hugeplan.fleet.stored import StoredNode, read_nodes_by_id
@@ -233,11 +233,10 @@ async def decide(
         if tried.why is not None:
             failed[row.node_id] = tried.why
     spent = _Spent(beside)  # what was computed is written, and the locked nodes wait no longer than for one such time
-    # All at once: with the first row's event the lock of the events is held.
+    # All at once, in the order of reports: row by row, two calls would wait for each other.
     await repository.lock_nodes(session, made.keys())
     found = await repository.plans_of_rows(session, job_id, made.keys())
     done, already = 0, 0
-    events: list[Event] = []
     for number, row in enumerate(rows):
         if number and spent.is_used_up():
             rows, last = rows[:number], rows[number - 1].position
@@ -248,7 +247,7 @@ async def decide(
         with alone(f"row of {row.name}") as tried:
             async with session.begin_nested():  # what was done for other rows stands
                 if plan is None:
-                    events.append(await _propose_new(session, row, prepared, by=by))
+                    await _propose_new(session, row, prepared, by=by)
                     done += 1
                 elif await _advance(session, plan, prepared, body, by=by, second_person=second_person):
                     done += 1
@@ -256,7 +255,6 @@ async def decide(
                     already += 1
         if tried.why is not None:
             failed[row.node_id] = tried.why
-    await write_events(session, events)
     names = {row.node_id: row.name for row in rows}
     skipped = [
         SkippedRow(node_id=key, node_name=names[key], reason=reason) for key, reason in failed.items() if key in names
@@ -328,13 +326,13 @@ def _is_there(state: str, body: FleetRowsDecision) -> bool:
     return state in _ORDER[_ORDER.index(_STATES[body.to]) :]
 
 
-async def _propose_new(session: WriteSession, row: FleetPlanNodeRow, prepared: _Prepared, *, by: Actor) -> Event:
+async def _propose_new(session: WriteSession, row: FleetPlanNodeRow, prepared: _Prepared, *, by: Actor) -> None:
     if prepared.made is None:
         raise ConflictError(f"The plan of {row.name} is not proposed.")
     plan = saved_plans.draft(prepared.made, by=by)
     proposed = service.propose_new(plan, by=by)
     await saved_plans.add(session, [plan])
-    return proposed
+    write_events(session, [proposed])
 
 
 async def _advance(

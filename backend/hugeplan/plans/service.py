@@ -100,8 +100,8 @@ def _require_state(row: PlanRow, wanted: str, what: str) -> None:
         raise ConflictError(f"The {name_of(row)} is {state}; only one that is {wanted} can be {what}.")
 
 
-async def _said(session: WriteSession, row: PlanRow, kind: str, text: str, at: datetime) -> None:
-    await write_events(session, [_event(row, kind, text, at)])
+def _said(session: WriteSession, row: PlanRow, kind: str, text: str, at: datetime) -> None:
+    write_events(session, [_event(row, kind, text, at)])
 
 
 def _event(row: PlanRow, kind: str, text: str, at: datetime) -> Event:
@@ -130,7 +130,7 @@ async def propose(session: WriteSession, row: PlanRow, looked: Looked | None, *,
     now = datetime.now(UTC)
     values = {"state": "proposed", "state_at": now, "proposed_at": now, "proposed_by": by.name}
     await repository.change_plan(session, row, values | {"proposed_by_id": by.line_id})
-    await _said(session, row, "plan_proposed", f"The {name_of(row)} was proposed by {by.name}.", now)
+    _said(session, row, "plan_proposed", f"The {name_of(row)} was proposed by {by.name}.", now)
     return await saved_plans.summary(session, row)
 
 
@@ -167,7 +167,7 @@ async def approve(
     if row.node_id is not None:
         await repository.supersede_approved(session, row.node_id, row.id, now)
     knowing = ", who accepts that it is not known whether it fits" if unknown else ""
-    await _said(session, row, "plan_approved", f"The {name_of(row)} was approved by {by.name}{knowing}.", now)
+    _said(session, row, "plan_approved", f"The {name_of(row)} was approved by {by.name}{knowing}.", now)
     return await saved_plans.summary(session, row)
 
 
@@ -184,7 +184,7 @@ async def withdraw(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSum
     for step in ("proposed", "approved"):
         values |= {f"{step}_by": None, f"{step}_by_id": None, f"{step}_at": None}
     await repository.change_plan(session, row, values)
-    await _said(session, row, "plan_withdrawn", f"The {name_of(row)} was withdrawn by {by.name}.", now)
+    _said(session, row, "plan_withdrawn", f"The {name_of(row)} was withdrawn by {by.name}.", now)
     return await saved_plans.summary(session, row)
 
 
@@ -274,7 +274,7 @@ async def note_look(session: WriteSession, row: PlanRow, looked: Looked | None) 
     await repository.set_checked(session, row, looked.at, [asdict(fact) for fact in looked.found])
     if looked.found and not was_stale and row.state in {"proposed", "approved"}:
         text = f"The {name_of(row)} is stale: {_listed(looked.found)}."
-        await _said(session, row, "plan_stale", text, datetime.now(UTC))
+        _said(session, row, "plan_stale", text, datetime.now(UTC))
 
 
 def _listed(found: tuple[Changed, ...]) -> str:

@@ -1,0 +1,79 @@
+"""Events are written where their transaction ends: whoever else writes some waits for no other work of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text
+from support.service import Service
+
+from hugeplan.db.session import ReadSession
+from hugeplan.events.records import Event, write_events
+
+SAID = "SELECT string_agg(text, ' ' ORDER BY id) FROM events"
+IS_LOCKED = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+
+
+def said(words: str) -> list[Event]:
+    """An event with this text."""
+    return [Event(at=datetime.now(UTC), kind="node_deleted", text=words)]
+
+
+async def stored(session: ReadSession) -> str | None:
+    """The texts of the events, in the order of their ids."""
+    found: str | None = await session.scalar(text(SAID))
+    return found
+
+
+async def test_nothing_is_locked_and_nothing_written_before_the_end(service: Service) -> None:
+    async with service.database.write() as session:
+        write_events(session, said("first"))
+        async with session.begin_nested():
+            write_events(session, said("second"))
+        assert await session.scalar(text(IS_LOCKED)) == 0
+        assert await stored(session) is None
+        await session.execute(text("SELECT 1"))
+        write_events(session, said("third"))
+    async with service.database.read() as session:
+        assert await stored(session) == "first second third"
+
+
+async def test_a_savepoint_that_is_undone_takes_its_events_with_it(service: Service) -> None:
+    async with service.database.write() as session:
+        write_events(session, said("before"))
+        with pytest.raises(ZeroDivisionError):
+            async with session.begin_nested():
+                write_events(session, said("undone"))
+                async with session.begin_nested():
+                    write_events(session, said("undone with it"))
+                raise ZeroDivisionError
+        async with session.begin_nested():
+            write_events(session, said("kept"))
+        write_events(session, said("after"))
+    async with service.database.read() as session:
+        assert await stored(session) == "before kept after"
+
+
+async def test_a_transaction_that_is_undone_takes_its_events_with_it(service: Service) -> None:
+    async with service.database.write() as session:
+        write_events(session, said("undone"))
+        async with session.begin_nested():
+            write_events(session, said("undone, too"))
+        await session.rollback()
+        write_events(session, said("of the next"))
+    with pytest.raises(ZeroDivisionError):
+        async with service.database.write() as session:
+            write_events(session, said("never"))
+            raise ZeroDivisionError
+    async with service.database.read() as session:
+        assert await stored(session) == "of the next"
+
+
+async def test_events_are_written_once_where_a_session_commits_twice(service: Service) -> None:
+    async with service.database.write() as session:
+        write_events(session, said("first"))
+        await session.commit()
+        write_events(session, said("second"))
+    async with service.database.read() as session:
+        assert await stored(session) == "first second"
