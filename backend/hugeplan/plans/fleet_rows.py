@@ -62,10 +62,14 @@ async def open_row(
     if row is None:
         raise NotFoundError(f"The fleet plan has no row of node {node_id}.")
     found = await repository.plan_of_row(session, job_id, node_id)
-    if found is not None:
-        return await saved_plans.get_plan(session, found.id), False
-    made = await saved_plans.keep(session, await _computed(session, beside, job, row), by=by)
-    return await saved_plans.get_plan(session, made.id), True
+    if found is None:
+        computed = await _computed(session, beside, job, row)
+        await repository.lock_nodes(session, [node_id])  # as decide does; others may have kept one meanwhile
+        found = await repository.plan_of_row(session, job_id, node_id)
+        if found is None:
+            made = await saved_plans.keep(session, computed, by=by)
+            return await saved_plans.get_plan(session, made.id), True
+    return await saved_plans.get_plan(session, found.id), False
 
 
 async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, number: int) -> tuple[str, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator
@@ -62,6 +63,25 @@ async def test_a_row_opens_exactly_its_plan(planner: httpx.AsyncClient, job: dic
         pools = [{name: pool[name] for name in ("numa_node", "page_bytes", "pages")} for pool in plan["plan"]["pools"]]
         assert [pool for pool in pools if pool["pages"]] == group["pools"]
         assert plan["plan"]["net_memory"]["locked_bytes"] == row["locked_bytes"]
+
+
+async def test_a_row_that_several_open_at_once_has_one_plan(
+    planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed, all_have = fleet_rows._computed, asyncio.Barrier(3)
+
+    async def at_once(*given: Any) -> Any:
+        made = await computed(*given)
+        await all_have.wait()
+        return made
+
+    monkeypatch.setattr(fleet_rows, "_computed", at_once)
+    (row, *_) = await rows(planner, job)
+    url = f"{API}/fleet/plans/{job['id']}/nodes/{row['node_id']}/plan"
+    opened = await asyncio.gather(*(planner.post(url) for _ in range(3)))
+    assert sorted(one.status_code for one in opened) == [200, 200, 201]
+    assert len({one.json()["id"] for one in opened}) == 1
+    assert len((await planner.get(f"{API}/plans", params={"fleet_plan_id": job["id"]})).json()["items"]) == 1
 
 
 async def test_deciding_about_the_fleet_plan_decides_about_its_rows(
