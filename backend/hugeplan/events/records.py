@@ -161,7 +161,11 @@ _RECORDS: Final = (
     " previous_state text, text text)"
 )
 INSERT_EVENTS: Final = f"INSERT INTO events ({_NAMES}) SELECT {_NAMES} FROM jsonb_to_recordset(%s::jsonb) {_RECORDS}"  # noqa: S608
-_INSERT_BY_SESSION: Final = INSERT_EVENTS.replace("%s::jsonb", "CAST(:rows AS jsonb)")
+_LOCK_AND_INSERT: Final = (
+    f"WITH locked AS MATERIALIZED ({LOCK_EVENTS}) INSERT INTO events ({_NAMES}) SELECT {_NAMES}"  # noqa: S608
+    f" FROM locked, jsonb_to_recordset(CAST(:rows AS jsonb)) {_RECORDS}"
+)
+"""In one: between two statements the lock would be held for as long as this process has other things to do."""
 
 
 @dataclass(slots=True)
@@ -189,8 +193,7 @@ def _write(session: Session) -> None:
     events = _unwritten(session).events
     if events and not session.in_nested_transaction():  # a savepoint's end is none
         session.flush()
-        session.execute(text(LOCK_EVENTS))
-        session.execute(text(_INSERT_BY_SESSION), {"rows": msgspec.json.encode(events).decode()})
+        session.execute(text(_LOCK_AND_INSERT), {"rows": msgspec.json.encode(events).decode()})
 
 
 @listens_for(Transactions, "after_transaction_create")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import text
-from support.service import Service
+from support.service import Service, somebody_waits
 
 from hugeplan.db.session import ReadSession
-from hugeplan.events.records import Event, write_events
+from hugeplan.events.records import LOCK_EVENTS, Event, write_events
 
 SAID = "SELECT string_agg(text, ' ' ORDER BY id) FROM events"
 IS_LOCKED = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
@@ -77,3 +80,24 @@ async def test_events_are_written_once_where_a_session_commits_twice(service: Se
         write_events(session, said("second"))
     async with service.database.read() as session:
         assert await stored(session) == "first second"
+
+
+async def test_events_get_their_ids_when_the_lock_is_theirs(service: Service, worker_database: str) -> None:
+    async def write() -> None:
+        async with service.database.write() as session:
+            write_events(session, said("second") + said("third"))
+
+    async def last_id(connection: psycopg.AsyncConnection[Any]) -> Any:
+        return await (await connection.execute("SELECT last_value FROM events_id_seq")).fetchone()
+
+    async with await psycopg.AsyncConnection.connect(worker_database) as held:
+        await held.execute(LOCK_EVENTS)
+        before = await last_id(held)
+        waiting = asyncio.create_task(write())
+        async with service.database.read() as session:
+            await somebody_waits(session)
+        assert await last_id(held) == before
+        await held.execute("INSERT INTO events (at, kind, text) VALUES (now(), 'node_deleted', 'first')")
+    await waiting
+    async with service.database.read() as session:
+        assert await stored(session) == "first second third"
