@@ -6,15 +6,18 @@ handler says more with ``note``. The database refuses to change or delete a row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from fastapi import Request
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import ColumnElement, Select, select, tuple_
+from sqlalchemy.orm import aliased
 
 from hugeplan.access.gate import client_address
 from hugeplan.access.schemas import AuditEntry
 from hugeplan.access.service import Actor
-from hugeplan.api.pagination import Page, aware_time, decode_cursor, page_of
+from hugeplan.api.pagination import Page, aware_time, decode_cursor, encode_cursor, page_of
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import AuditEvent
 from hugeplan.db.session import ReadSession, WriteSession
@@ -96,31 +99,51 @@ async def record(
     await session.flush()
 
 
-def wanted(
-    *, actor: str | None, action: str | None, subject: str | None, start: datetime | None, end: datetime | None
-) -> Select[AuditEvent]:
-    """What to list, newest first. Every part that is None matches all."""
-    statement = select(AuditEvent).order_by(AuditEvent.at.desc(), AuditEvent.id.desc())
-    for column, value in (
-        (AuditEvent.actor_name, actor),
-        (AuditEvent.action, action),
-        (AuditEvent.subject_id, subject),
-    ):
-        if value is not None:
-            statement = statement.where(column == value)
-    if start is not None:
-        statement = statement.where(AuditEvent.at >= start)
-    return statement if end is None else statement.where(AuditEvent.at < end)
+LOOKED_AT: Final = 50_000
+"""Lines that a page compares with several conditions: each has an index, and no two have one together."""
 
 
-async def list_events(
-    session: ReadSession, *, statement: Select[AuditEvent], limit: int, cursor: str | None
-) -> Page[AuditEntry]:
-    """Changes, newest first."""
-    statement = statement.limit(limit + 1)
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to list. Every part that is None matches all."""
+
+    subject: str | None = None
+    actor: str | None = None
+    action: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def conditions(self, row: type[AuditEvent]) -> list[ColumnElement[bool]]:
+        """Those that have an index each, in the order of the list."""
+        given = ((row.subject_id, self.subject), (row.actor_name, self.actor), (row.action, self.action))
+        return [column == value for column, value in given if value is not None]
+
+
+async def list_events(session: ReadSession, *, wanted: Wanted, limit: int, cursor: str | None) -> Page[AuditEntry]:
+    """Changes, newest first. With several conditions a page looks through LOOKED_AT of the first one's, and one with
+    few or none has a cursor where older ones were not looked through yet.
+    """
     after = decode_cursor(cursor, aware_time, int)
-    if after is not None:
-        statement = statement.where(tuple_(AuditEvent.at, AuditEvent.id) < after)
-    rows = (await session.scalars(statement)).all()
-    items, next_cursor = page_of(rows, limit, lambda row: (row.at.isoformat(), str(row.id)), AuditEntry.model_validate)
+    times = [] if wanted.start is None else [AuditEvent.at >= wanted.start]
+    times += [] if wanted.end is None else [AuditEvent.at < wanted.end]
+    times += [] if after is None else [tuple_(AuditEvent.at, AuditEvent.id) < after]
+    conditions = wanted.conditions(AuditEvent)
+    statement = _newest_first(AuditEvent).where(*conditions[:1], *times)
+    found = statement
+    if conditions[1:]:
+        looked_at = aliased(AuditEvent, statement.limit(LOOKED_AT).subquery())
+        found = _newest_first(looked_at).where(*wanted.conditions(looked_at)[1:])
+    rows = (await session.scalars(found.limit(limit + 1))).all()
+    items, next_cursor = page_of(rows, limit, _key, AuditEntry.model_validate)
+    if next_cursor is None and conditions[1:]:
+        last = (await session.scalars(statement.offset(LOOKED_AT - 1).limit(1))).first()
+        next_cursor = None if last is None else encode_cursor(*_key(last))
     return Page(items=items, next_cursor=next_cursor)
+
+
+def _newest_first(row: type[AuditEvent]) -> Select[AuditEvent]:
+    return select(row).order_by(row.at.desc(), row.id.desc())
+
+
+def _key(row: AuditEvent) -> tuple[str, str]:
+    return row.at.isoformat(), str(row.id)

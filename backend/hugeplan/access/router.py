@@ -305,9 +305,9 @@ async def audit_list(
     to: To = None,
     as_csv: AsCsv,
 ) -> Any:
-    """Every change, newest first: who, when, from where, what."""
-    statement = audit.wanted(actor=actor, action=action, subject=subject, start=from_, end=to)
-    listed = partial(audit.list_events, statement=statement)
+    """Every change, newest first. By several conditions a page looks through 50,000: one with few may have a cursor."""
+    wanted = audit.Wanted(subject, actor, action, from_, to)
+    listed = partial(audit.list_events, wanted=wanted)
     page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
         return as_csv.of("hugeplan-audit", audit.CSV_COLUMNS, page, listed, json_row)

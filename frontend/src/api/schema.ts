@@ -1878,7 +1878,7 @@ export interface paths {
         };
         /**
          * Audit List
-         * @description Every change, newest first: who, when, from where, what.
+         * @description Every change, newest first. By several conditions a page looks through 50,000: one with few may have a cursor.
          */
         get: operations["audit_list"];
         put?: never;
@@ -1898,7 +1898,7 @@ export interface paths {
         };
         /**
          * Audit Csv
-         * @description Every change, newest first: who, when, from where, what.
+         * @description Every change, newest first. By several conditions a page looks through 50,000: one with few may have a cursor.
          */
         get: operations["audit_csv"];
         put?: never;

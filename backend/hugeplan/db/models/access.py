@@ -163,7 +163,12 @@ class AuditEvent(Base):
     """A change that somebody made. The table has a trigger that refuses to change or delete a row."""
 
     __tablename__ = "audit_events"
-    __table_args__ = (Index(None, "at", "id"), Index(None, "subject_kind", "subject_id"))
+    __table_args__ = (
+        Index(None, "at", "id"),
+        Index(None, "subject_id", "at", "id"),
+        Index(None, "actor_name", "at", "id"),
+        Index(None, "action", "at", "id"),
+    )
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     at: Mapped[datetime]

@@ -69,7 +69,7 @@ export function AuditCard() {
         <div aria-busy="true" role="status" aria-label="Loading">
           <TableSkeleton rows={4} />
         </div>
-      ) : entries.length === 0 && isFiltered ? (
+      ) : entries.length === 0 && isFiltered && !query.hasNextPage ? (
         <NothingMatches what="change" onClear={clear} />
       ) : (
         <AuditTable entries={entries} />
