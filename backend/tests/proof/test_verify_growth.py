@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from proof.test_matching import BASE, M2, observed, plan_of, server
 
 from hugeplan.planner.model import Plan
 from hugeplan.proof import Observation, verify
+from hugeplan.proof.checks import engines
 from hugeplan.proof.holders import Holder, Holders
 
 MIB64 = 64 * 2**20
@@ -30,6 +32,21 @@ def many(count: int, *, differ: bool, huge: bool) -> tuple[Plan, Observation]:
         for i in range(2 * count)
     ]
     return plan, observed(*servers)
+
+
+def with_limits(seen: Observation, count: int) -> Observation:
+    """The same servers, each with so many different limits, all of them short."""
+    servers = [
+        {
+            **one,
+            "hugetlb_limits": [
+                {"page_bytes": M2, "counter": "usage", "limit_bytes": (count - k) * M2, "cgroup_path": f"/{at}/{k}"}
+                for k in range(count)
+            ],
+        }
+        for at, one in enumerate(seen.sample["databases"])
+    ]
+    return Observation(seen.inventory, {**seen.sample, "databases": servers})
 
 
 def seconds(found: tuple[Plan, Observation]) -> float:
@@ -113,3 +130,47 @@ def test_many_servers_of_one_key_are_told_in_time() -> None:
     for _ in range(20):
         assert everyone.said(besides=found) == ""
     assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize("huge", [True, False])
+def test_equal_databases_are_judged_once_for_each_server(huge: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each database asked anew for each server, and each server judged all of its limits: 0.2 s of everybody's time."""
+    plan, seen = many(128, differ=False, huge=huge)
+    done: Counter[str] = Counter()
+    for name in ("Claim", "_backing", "_demand_of"):
+        counted(name, done, monkeypatch)
+    found = verify(plan, with_limits(seen, 40))
+    assert sum(finding.code == engines.LIMIT for finding in found.findings) == 128
+    servers, instances = 2 * 128, 128
+    assert done["Claim"] <= 2 * servers
+    assert done["_backing"] <= 2 * servers
+    assert done["_demand_of"] <= 8 * (servers + instances)
+
+
+def counted(name: str, done: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count the calls of what the checks of servers call by this name."""
+    real = getattr(engines, name)
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        done[name] += 1
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(engines, name, called)
+
+
+def test_of_many_short_limits_of_a_server_the_shortest_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, seen = many(8, differ=False, huge=False)
+    instances = tuple(replace(one, runs_as=f"postgresql@u{i}") for i, one in enumerate(plan.instances))
+    done: Counter[str] = Counter()
+    counted("Claim", done, monkeypatch)
+    found = verify(replace(plan, instances=instances), with_limits(seen, 60)).findings
+    said = [finding.reason for finding in found if finding.code == engines.LIMIT and finding.subject == "d0"]
+    assert all(f"its limit allows {pages:,}:" in reason for pages, reason in zip((4, 3, 2, 1), said, strict=True))
+    assert done["Claim"] <= 8 * (engines.MOST_LIMITS + 1)
+
+
+def test_a_number_of_more_than_64_bits_tells_servers_apart() -> None:
+    plan, seen = many(3, differ=False, huge=True)
+    servers = [{**one, "memlock_limit_bytes": 2**70} for one in seen.sample["databases"]]
+    observed_now = Observation(seen.inventory, {**seen.sample, "databases": servers})
+    assert verify(plan, observed_now).findings == verify(plan, seen).findings

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from heapq import nsmallest
+from typing import Any, Final
+
+import msgspec
 
 from hugeplan.planner.demand import ENGINES, engine_named
 from hugeplan.planner.findings import findings_by, pod_limit
@@ -31,10 +34,26 @@ MEMLOCK = "verify_memlock"
 MAPPED = "pages mapped"
 MAX_DIFFERENT_PAIRS = 256
 """Different demands times different servers that are judged where it cannot be told which is which."""
+MOST_LIMITS = 4
+"""Short limits of a server that are told, the shortest of more. The agent sends one for each counter and page size."""
 _JUDGED_BY = ("huge_pages_status", "segments", "version", "memlock_limit_bytes", "memlock_limited")
 
 
-Judge = Callable[[InstancePlan, Server], Finding]
+Limit = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """One check of an instance on a server: its code, what it finds, and the state of that alone, which is cheaper."""
+
+    code: str
+    found: Callable[[InstancePlan, Server], Finding]
+    state: Callable[[InstancePlan, Server], State]
+
+    @classmethod
+    def by(cls, code: str, found: Callable[[InstancePlan, Server], Finding]) -> Judge:
+        """One whose state is no cheaper than what it finds."""
+        return cls(code, found, lambda instance, server: found(instance, server).state)
 
 
 def check(plan: Plan, observed: Observation) -> Iterable[Finding]:
@@ -47,24 +66,31 @@ def check(plan: Plan, observed: Observation) -> Iterable[Finding]:
         if id(matched) not in groups:  # instances that may be the same servers share one answer of the matching
             groups[id(matched)] = _Group(matched, [by_name[name] for name in matched.rivals])
     pairs = [(instance, groups[id(matched)]) for instance, matched in found]
-    yield from _backings(pairs, observed)
-    yield from _all_limits(pairs)
+    limits = _Limits()
+    yield from _backings(pairs, observed, limits)
+    yield from _all_limits(pairs, limits)
     yield from _memlocks(pairs)
 
 
 class _Group:
     """The instances that share candidates, and what is the same for all of them, worked out once.
 
-    A state depends on what an instance demands and on what a server has, not on their names: thirty equal pods are
-    judged once. ``is_clear`` is False where so many different ones meet that judging each with each takes too long.
+    A judgement depends on what an instance demands and on what a server has, not on their names: a hundred equal
+    databases on equal servers are judged once. ``is_clear`` is False where so many different ones meet that judging
+    each with each takes too long.
     """
 
     def __init__(self, matched: Matched, rivals: Sequence[InstancePlan]) -> None:
         self.matched, self.rivals = matched, rivals
-        self._classes = {id(server): _class_of(server) for server in matched.candidates}
-        kinds = len({_demand_of(one) for one in rivals}) * len(set(self._classes.values()))
-        self.is_clear = kinds <= MAX_DIFFERENT_PAIRS
-        self._states: dict[tuple[Any, ...], State] = {}
+        different: dict[Hashable, Server] = {}
+        for server in matched.candidates:
+            different.setdefault(_class_of(server), server)
+        self._servers = tuple(different.values())
+        self._demands = {_demand_of(one): one for one in rivals}
+        self.is_clear = len(self._demands) * len(self._servers) <= MAX_DIFFERENT_PAIRS
+        self._state: dict[Hashable, State] = {}
+        self._states: dict[Hashable, frozenset[State]] = {}
+        self._found: dict[Hashable, Finding] = {}
         self._bad: dict[str, Server | None] = {}
 
     @cached_property
@@ -77,43 +103,63 @@ class _Group:
         """The instances, the first of many."""
         return _first_of([rival.name for rival in self.rivals])
 
-    def state(self, code: str, judge: Judge, instance: InstancePlan, server: Server) -> State:
+    def found(self, judge: Judge, instance: InstancePlan, server: Server) -> Finding:
         """What ``judge`` says of the instance if it is this server."""
-        key = (code, _demand_of(instance), self._classes[id(server)])
+        key = (judge.code, _demand_of(instance), id(server))
+        if key not in self._found:
+            self._found[key] = judge.found(instance, server)
+        return replace(self._found[key], subject=instance.name)
+
+    def states(self, judge: Judge, instance: InstancePlan) -> frozenset[State]:
+        """All that ``judge`` says of the instance, whichever of the candidates it is."""
+        demand = _demand_of(instance)
+        key = (judge.code, demand)
         if key not in self._states:
-            self._states[key] = judge(instance, server).state
+            self._states[key] = frozenset(self._state_of(judge, demand, server) for server in self._servers)
         return self._states[key]
 
-    def bad_server(self, code: str, judge: Judge) -> Server | None:
+    def _state_of(self, judge: Judge, demand: Hashable, server: Server) -> State:
+        key = (judge.code, demand, id(server))
+        if key not in self._state:
+            self._state[key] = judge.state(self._demands[demand], server)
+        return self._state[key]
+
+    def bad_server(self, judge: Judge) -> Server | None:
         """A server that is wrong whichever of the instances it is."""
-        if code not in self._bad:
-            self._bad[code] = next(
-                (
-                    server
-                    for server in self.matched.candidates
-                    if all(
-                        rival.page_bytes is not None and self.state(code, judge, rival, server) is State.WRONG
-                        for rival in self.rivals
-                    )
-                ),
-                None,
+        if judge.code not in self._bad:
+            has_pools = all(one.page_bytes is not None for one in self._demands.values())
+            wrong_for_all = (
+                server
+                for server in self._servers
+                if all(self._state_of(judge, demand, server) is State.WRONG for demand in self._demands)
             )
-        return self._bad[code]
+            self._bad[judge.code] = next(wrong_for_all, None) if has_pools else None
+        return self._bad[judge.code]
 
 
-def _demand_of(instance: InstancePlan) -> tuple[Any, ...]:
-    """All of an instance that a judgement's state depends on."""
+def _demand_of(instance: InstancePlan) -> Hashable:
+    """All of an instance that a judgement depends on but its name."""
     demand = instance.demand
     pages = (demand.pages, demand.error_pages, demand.segment_bytes, demand.also_pages)
     return (instance.engine, instance.page_bytes, demand.version, *pages)
 
 
-def _class_of(server: Server) -> str:
+def _class_of(server: Server) -> Hashable:
     """All of a server that a judgement's state depends on: not who it is, nor where."""
     limits = server.get("hugetlb_limits")
     if limits is not None:
-        limits = [{**limit, "cgroup_path": "kubepods" in str(limit.get("cgroup_path"))} for limit in limits]
-    return repr((limits, *(server.get(name) for name in _JUDGED_BY)))
+        limits = [
+            (
+                one.get("page_bytes"), one.get("counter"), one.get("limit_bytes"), one.get("usage_bytes"),
+                "kubepods" in str(one.get("cgroup_path")),
+            )
+            for one in limits
+        ]  # fmt: skip
+    found = (limits, *(server.get(name) for name in _JUDGED_BY))
+    try:
+        return msgspec.json.encode(found)
+    except (OverflowError, TypeError, ValueError):  # a number of more than 64 bits; this takes thrice as long
+        return repr(found)
 
 
 def _first_of(names: Sequence[str], most: int = 8) -> str:
@@ -121,14 +167,17 @@ def _first_of(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + rest
 
 
-def _backings(pairs: Iterable[tuple[InstancePlan, _Group]], observed: Observation) -> Iterable[Finding]:
+def _backings(
+    pairs: Iterable[tuple[InstancePlan, _Group]], observed: Observation, limits: _Limits
+) -> Iterable[Finding]:
     found: list[tuple[InstancePlan, Finding, int | None]] = []
     said: Counter[int] = Counter()
+    judge = Judge.by(BACKING, partial(_backing, observed, limits))
     for instance, group in pairs:
         if not group.matched.possible:
             one = _absent(instance, observed, group.matched.of_users)
         else:
-            one = _judged(BACKING, instance, group, partial(_backing, observed))
+            one = _judged(judge, instance, group)
         mapped = next((int(str(term.value)) for term in one.evidence if term.name == MAPPED), None)
         found.append((instance, one, mapped))
         said[instance.page_bytes or 0] += instance.demand.pages if mapped is not None else 0
@@ -179,33 +228,33 @@ def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Se
     return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
 
 
-def _judged(code: str, instance: InstancePlan, group: _Group, judge: Judge) -> Finding:
+def _judged(judge: Judge, instance: InstancePlan, group: _Group) -> Finding:
     """The verdict on its server; where several may be it, what holds for each of them, else unknown."""
     matched, rivals = group.matched, group.rivals
     if matched.server is not None:
-        return judge(instance, matched.server)
+        return judge.found(instance, matched.server)
     candidates = matched.candidates
     apart = f"Port, data directory, unit, name and segment size do not tell which of {group.names_of_candidates} it is."
     if group.is_clear:
         # As many instances as servers, or more: each server is one of them, so what is wrong for all of them is wrong.
-        bad = group.bad_server(code, judge) if len(candidates) <= len(rivals) else None
+        bad = group.bad_server(judge) if len(candidates) <= len(rivals) else None
         if bad is not None:
-            worst = judge(instance, bad)
+            worst = group.found(judge, instance, bad)
             return replace(worst, reason=f"This is one of {group.names_of_rivals}. {worst.reason} {apart}")
         # With more servers than instances, all of them may be somebody else's: then only what is right for each is
         # said.
-        states = {group.state(code, judge, instance, server) for server in candidates}
+        states = group.states(judge, instance)
         sure = len(candidates) == len(rivals) or (states == {State.OK} and len(candidates) > len(rivals))
         if sure and len(states) == 1:
-            found = judge(instance, candidates[0])
+            found = group.found(judge, instance, candidates[0])
             return replace(found, reason=f"{found.reason} The same holds for each server that it may be. {apart}")
     return unknown(
-        code, instance.name, "Which server runs it cannot be told", apart,
+        judge.code, instance.name, "Which server runs it cannot be told", apart,
         "Plan again with its port=, pid= or data_directory= (hugeplan plan --node this), or with runs_as.",
     )  # fmt: skip
 
 
-def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server) -> Finding:
+def _on_base_pages(observed: Observation, limits: _Limits, instance: InstancePlan, server: Server) -> Finding:
     """A server on base pages: to be restarted, or others hold the pages, or it fell back for another cause."""
     size, planned = instance.page_bytes or 0, page_label(instance.page_bytes or 0)
     pool = observed.global_pool(size) or {}
@@ -214,7 +263,7 @@ def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server
     pid = measured("pid", server.get("main_pid"))
     lies = f"The shared memory of {called(server)} lies on base pages"
     is_short = int(counts[0] or 0) < instance.demand.pages  # then the pool has its own finding
-    if room is None or is_short or _limits(instance, server)[0].state is State.WRONG:
+    if room is None or is_short or limits.limit_state(instance, server) is State.WRONG:
         title = f"It runs on base pages, not on {planned}"
         fix = "Set huge_pages = on (large_pages for MySQL), check the limit and the pool, and restart it."
         return wrong(BACKING, instance.name, title, f"{lies}: it fell back, or never asked.", fix, evidence=(pid,))
@@ -238,7 +287,7 @@ def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server
     return wrong(BACKING, instance.name, title, f"{lies}. The pool's pages are held by {who}.", fix, evidence=evidence)
 
 
-def _backing(observed: Observation, instance: InstancePlan, server: Server) -> Finding:
+def _backing(observed: Observation, limits: _Limits, instance: InstancePlan, server: Server) -> Finding:
     name, planned = instance.name, page_label(instance.page_bytes or 0)
     segments = [s for s in server.get("segments") or () if s.get("backing") == "hugetlb" and s.get("page_bytes")]
     status = server.get("huge_pages_status")
@@ -247,7 +296,7 @@ def _backing(observed: Observation, instance: InstancePlan, server: Server) -> F
         reason = "Its mappings could not be read: only root and the server's own user may."
         return unknown(BACKING, name, "It is not known on which pages it runs", reason, "Run hugeplan verify as root.")
     if not segments and status != "on":
-        return _on_base_pages(observed, instance, server)
+        return _on_base_pages(observed, limits, instance, server)
     sizes = sorted({int(s["page_bytes"]) for s in segments})
     others = [page_label(size) for size in sizes if size != instance.page_bytes]
     also = {size for size, _ in instance.demand.also_pages}
@@ -297,50 +346,112 @@ def _is_version(planned: str, real: str) -> bool:
     return all(one == other for one, other in zip(planned.split("."), real.split("."), strict=False))
 
 
-def _all_limits(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Finding]:
+def _all_limits(pairs: Iterable[tuple[InstancePlan, _Group]], limits: _Limits) -> Iterable[Finding]:
     """One finding per server with a pool: does a cgroup's limit hold its segment? More where several are short."""
+    judge = Judge(LIMIT, limits.worst_limit, limits.limit_state)
     for instance, group in pairs:
         if group.matched.server is not None:
-            yield from _limits(instance, group.matched.server)
+            yield from limits.limits(instance, group.matched.server)
         elif group.matched.possible:
-            yield _judged(LIMIT, instance, group, lambda i, s: _limits(i, s)[0])
+            yield _judged(judge, instance, group)
 
 
-def _limits(instance: InstancePlan, server: Server) -> list[Finding]:
-    limits = server.get("hugetlb_limits")
-    if limits is None:
-        title, why = "Whether a limit acts is not known", "The hugetlb controller was not read."
-        return [unknown(LIMIT, instance.name, title, why)]
-    own = [one for one in limits if one.get("page_bytes") == instance.page_bytes and one.get("limit_bytes") is not None]
-    claims = tuple(_claim(instance, server, limit) for limit in own)
-    cause = {State.WRONG: (because(Cause.LIMIT),)}
-    return [
-        replace(found, code=LIMIT, evidence=(*found.evidence, *cause.get(found.state, ())))
-        if found.code == pod_limit.CODE
-        else found
-        for found in findings_by(Facts(claims=claims))
-        if found.state is not State.OK
-    ] or [ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")]
+class _Limits:
+    """Servers with what limits are judged by, read once: many instances may be one server."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, _Sizes] = {}
+        self._states: dict[Hashable, State] = {}
+
+    def limits(self, instance: InstancePlan, server: Server) -> list[Finding]:
+        """The limits of a server that are short, the worst first; else one finding."""
+        if server.get("hugetlb_limits") is None:
+            title, why = "Whether a limit acts is not known", "The hugetlb controller was not read."
+            return [unknown(LIMIT, instance.name, title, why)]
+        claims = _Claims(instance, self._sizes(server))
+        short = [limit for limit in claims.limits if _bytes_of(limit) < claims.granted_bytes]  # all others hold it
+        if len(short) > MOST_LIMITS:
+            shortest = {id(limit) for limit in nsmallest(MOST_LIMITS, short, key=_bytes_of)}
+            short = [limit for limit in short if id(limit) in shortest]
+        cause = {State.WRONG: (because(Cause.LIMIT),)}
+        return [
+            replace(found, code=LIMIT, evidence=(*found.evidence, *cause.get(found.state, ())))
+            if found.code == pod_limit.CODE
+            else found
+            for found in findings_by(Facts(claims=tuple(map(claims.of, short))))
+            if found.state is not State.OK
+        ] or [ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")]
+
+    def worst_limit(self, instance: InstancePlan, server: Server) -> Finding:
+        """The first of the limits."""
+        return self.limits(instance, server)[0]
+
+    def limit_state(self, instance: InstancePlan, server: Server) -> State:
+        """The state of the worst limit: none is worse than the smallest."""
+        key = (_demand_of(instance), id(server))
+        if key not in self._states:
+            self._states[key] = self._limit_state(instance, server)
+        return self._states[key]
+
+    def _limit_state(self, instance: InstancePlan, server: Server) -> State:
+        if server.get("hugetlb_limits") is None:
+            return State.UNKNOWN
+        claims = _Claims(instance, self._sizes(server))
+        smallest = () if claims.smallest is None else (claims.of(claims.smallest),)
+        return next((found.state for found in findings_by(Facts(claims=smallest))), State.OK)
+
+    def _sizes(self, server: Server) -> _Sizes:
+        if id(server) not in self._read:
+            self._read[id(server)] = _Sizes(server)
+        return self._read[id(server)]
 
 
-def _claim(instance: InstancePlan, server: Server, limit: Mapping[str, Any]) -> Claim:
-    """What the server maps, or the plan's instance where that is more, beside one of its cgroup's limits."""
-    size = instance.page_bytes or 1
-    mapped = [int(s.get("bytes") or 0) for s in server.get("segments") or () if s.get("page_bytes") == size]
-    pages = max(instance.demand.pages, *(-(-need // size) for need in (*mapped, instance.demand.segment_bytes)))
-    counter, cgroup = limit.get("counter"), str(limit.get("cgroup_path") or "")
-    return Claim(
-        subject=instance.name,
-        engine=instance.engine,
-        page_bytes=size,
-        pages=pages,
-        error_pages=0 if mapped else instance.demand.error_pages,
-        grant={kubernetes_resource_name(size): (pages + instance.demand.error_pages) * size},
-        limit_bytes=int(limit["limit_bytes"]) // size * size,
-        counter=counter,
-        holder=f"of its container: the {counter} limit of {cgroup} is short",
-        cgroup=None if "kubepods" in cgroup else cgroup,
-    )
+class _Sizes:
+    """By page size: the limits on a server, the smallest of them, and its largest segment in bytes."""
+
+    def __init__(self, server: Server) -> None:
+        self.limits: dict[object, list[Limit]] = {}
+        for limit in server.get("hugetlb_limits") or ():
+            if limit.get("limit_bytes") is not None:
+                self.limits.setdefault(limit.get("page_bytes"), []).append(limit)
+        self.smallest = {size: min(limits, key=_bytes_of) for size, limits in self.limits.items()}
+        self.mapped: dict[object, int] = {}
+        for segment in server.get("segments") or ():
+            size, mapped = segment.get("page_bytes"), int(segment.get("bytes") or 0)
+            self.mapped[size] = max(mapped, self.mapped.get(size, 0))
+
+
+def _bytes_of(limit: Limit) -> int:
+    return int(limit["limit_bytes"])
+
+
+class _Claims:
+    """What a server maps, or the plan's instance where that is more, beside each of its cgroup's limits."""
+
+    def __init__(self, instance: InstancePlan, sizes: _Sizes) -> None:
+        size, demand = instance.page_bytes or 1, instance.demand
+        self.limits, self.smallest = sizes.limits.get(instance.page_bytes, ()), sizes.smallest.get(instance.page_bytes)
+        self._pages = max(demand.pages, -(-max(demand.segment_bytes, sizes.mapped.get(size, 0)) // size))
+        self._error_pages = 0 if size in sizes.mapped else demand.error_pages
+        self._instance, self._size = instance, size
+        self.granted_bytes = (self._pages + demand.error_pages) * size
+        self._grant = {kubernetes_resource_name(size): self.granted_bytes}
+
+    def of(self, limit: Limit) -> Claim:
+        """The claim beside one limit."""
+        counter, cgroup = limit.get("counter"), str(limit.get("cgroup_path") or "")
+        return Claim(
+            subject=self._instance.name,
+            engine=self._instance.engine,
+            page_bytes=self._size,
+            pages=self._pages,
+            error_pages=self._error_pages,
+            grant=self._grant,
+            limit_bytes=_bytes_of(limit) // self._size * self._size,
+            counter=counter,
+            holder=f"of its container: the {counter} limit of {cgroup} is short",
+            cgroup=None if "kubepods" in cgroup else cgroup,
+        )
 
 
 def _memlocks(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Finding]:
@@ -348,7 +459,7 @@ def _memlocks(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Finding]
     for instance, group in pairs:
         locks = engine_named(instance.engine).locks_segment(instance.demand.version or "")
         if locks and group.matched.possible:
-            yield _judged(MEMLOCK, instance, group, _memlock)
+            yield _judged(_MEMLOCK, instance, group)
 
 
 def _memlock(instance: InstancePlan, server: Server) -> Finding:
@@ -362,3 +473,6 @@ def _memlock(instance: InstancePlan, server: Server) -> Finding:
         fix = "Install limits.d or the LimitMEMLOCK drop-in, then restart it."
         return wrong(MEMLOCK, instance.name, "It may not lock its segment", reason, fix)
     return ok(MEMLOCK, instance.name, "It may lock its segment", "RLIMIT_MEMLOCK is large enough.")
+
+
+_MEMLOCK: Final = Judge.by(MEMLOCK, _memlock)
