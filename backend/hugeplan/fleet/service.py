@@ -195,9 +195,7 @@ _known_facts: Final = Latest[UUID, _KnownFacts](8 * 1024**2)
 
 
 async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample, datetime, int]:
-    stored = await read_node(session, node_id)
-    if stored is None:
-        raise unknown_node(node_id)
+    stored = await get_stored(session, node_id)
     facts, newest = facts_as_stored(stored), newest_of(stored)
     size = len(bytes(newest.inventory)) + len(bytes(newest.sample)) + len(stored.measured or "")
     return *facts, stored.taken_at, size
@@ -211,10 +209,19 @@ def facts_as_stored(stored: StoredNode) -> tuple[NodeFacts, NodeSample]:
         raise invalid_input([FieldProblem(field="node_id", value=str(stored.id), expected=str(error))]) from error
 
 
-async def get_observation(session: ReadSession, node_id: UUID) -> tuple[datetime, Observation]:
-    """When the node was last observed, and its newest report for the checks of a plan."""
-    row, state = await _with_state(session, node_id)
-    return row.last_report_at, Observation(state.inventory, state.sample)
+async def get_stored(session: ReadSession, node_id: UUID) -> StoredNode:
+    """What is stored of a node, unread."""
+    stored = await read_node(session, node_id)
+    if stored is None:
+        raise unknown_node(node_id)
+    return stored
+
+
+def observation_of(stored: StoredNode) -> Observation:
+    """A node's newest report for the checks of a plan. It takes as long as the report is large: work for a thread."""
+    inventory, sample = newest_of(stored).parsed()
+    said = msgspec.to_builtins((inventory, sample))
+    return Observation(*said)
 
 
 def boot_pools_of(facts: NodeFacts) -> list[BootPool] | None:

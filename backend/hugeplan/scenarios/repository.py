@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, cast, delete, func, select, update
+from sqlalchemy import Row, Text, cast, delete, func, select, update
 from sqlalchemy.orm import defer
 
 from hugeplan.db.base import newest_first
@@ -111,6 +111,12 @@ async def get_plan(session: ReadSession, plan_id: UUID) -> PlanRow | None:
     """A plan by id."""
     plan: PlanRow | None = await session.scalar(select(PlanRow).where(PlanRow.id == plan_id))
     return plan
+
+
+async def get_plan_to_verify(session: ReadSession, plan_id: UUID) -> Row[UUID | None, str | None, int, str] | None:
+    """Node, digest and form of a plan, and the plan as JSON: whoever verifies it parses what is needed of it."""
+    columns = PlanRow.node_id, PlanRow.digest, PlanRow.schema_version, cast(PlanRow.plan, Text).label("plan")
+    return (await session.execute(select(*columns).where(PlanRow.id == plan_id))).one_or_none()
 
 
 async def list_plans(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -25,14 +26,15 @@ from hugeplan.db.models import PlanInForceRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.bounds import adapter
 from hugeplan.documents.plan_digest import FORMAT, canonical, digest_of, short
-from hugeplan.documents.plans import SCHEMA_VERSION, kept_fit, read_plan
+from hugeplan.documents.plans import SCHEMA_VERSION, kept_fit, parts_to_verify, read_plan
 from hugeplan.errors import ConflictError, NotFoundError, PlanDoesNotFitError, PlanFitUnknownError
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
+from hugeplan.fleet.stored import StoredNode
 from hugeplan.planner.model import Finding, Plan, PlanRequest
 from hugeplan.planner.verdict import Verdict
-from hugeplan.proof import verify
+from hugeplan.proof import verdict, verify
 from hugeplan.scenarios import plan_difference, repository, service, work
 from hugeplan.scenarios.on_node import on_node
 from hugeplan.scenarios.schemas import (
@@ -63,6 +65,8 @@ async def summary(session: ReadSession, row: PlanRow) -> PlanSummary:
 
 _ROWS_AT_ONCE: Final = 50
 """A plan of 256 databases, all of which a newer sample changed, is stale for 256 reasons."""
+_VERIFYING: Final = ThreadPoolExecutor(1, "verify")
+"""Parsing a large report takes longer than judging it, and all others are answered meanwhile: one after the other."""
 _SUMMARY_COLUMNS = PlanSummary.model_fields.keys() - {"short_digest", "in_force"}
 
 
@@ -91,12 +95,16 @@ async def _saved_plan(session: ReadSession, row: PlanRow) -> SavedPlan:
 
 
 def _plan_of(row: PlanRow) -> Plan:
+    return _read(row.id, row.plan, row.schema_version)
+
+
+def _read(plan_id: UUID, plan: JsonObject, version: int) -> Plan:
     try:
-        return read_plan(row.plan, row.schema_version)
+        return read_plan(plan, version)
     except ValueError as error:
         raise ConflictError(
             "This plan was saved by another version of hugeplan, which this one cannot read. Its files are still "
-            f"at /api/v1/plans/{row.id}/artifacts; for the rest, plan the scenario again."
+            f"at /api/v1/plans/{plan_id}/artifacts; for the rest, plan the scenario again."
         ) from error
 
 
@@ -260,8 +268,12 @@ async def stored_plan(session: ReadSession, plan_id: UUID) -> PlanRow:
     """A kept plan's row. NotFoundError where there is none."""
     row = await repository.get_plan(session, plan_id)
     if row is None:
-        raise NotFoundError(f"There is no plan {plan_id}.")
+        raise _no_plan(plan_id)
     return row
+
+
+def _no_plan(plan_id: UUID) -> NotFoundError:
+    return NotFoundError(f"There is no plan {plan_id}.")
 
 
 async def get_document(session: ReadSession, plan_id: UUID) -> tuple[str | None, bytes]:
@@ -434,19 +446,26 @@ async def _in_force_beside(session: ReadSession, plan_id: UUID) -> UUID:
 
 async def verify_plan(session: ReadSession, plan_id: UUID) -> PlanVerification:
     """A saved plan against the newest report of the node it was made for. ConflictError for a plan of no node."""
-    row = await stored_plan(session, plan_id)
+    row = await repository.get_plan_to_verify(session, plan_id)
+    if row is None:
+        raise _no_plan(plan_id)
     if row.node_id is None:
         raise ConflictError("This plan was made for no observed node, so there is no report to verify it with.")
-    observed_at, observed = await fleet.get_observation(session, row.node_id)
-    found = verify(_plan_of(row), observed)
+    node = await fleet.get_stored(session, row.node_id)
+    loop = asyncio.get_running_loop()
+    found = await loop.run_in_executor(_VERIFYING, _verdict, plan_id, row.plan, row.schema_version, node)
     return PlanVerification(
         plan_id=plan_id,
         digest=row.digest,
         node_id=row.node_id,
-        observed_at=observed_at,
+        observed_at=node.last_report_at,
         outcome=found.outcome.value,
         findings=list(found.findings),
     )
+
+
+def _verdict(plan_id: UUID, plan: str, version: int, node: StoredNode) -> verdict.Verdict:
+    return verify(_read(plan_id, parts_to_verify(plan)[0], version), fleet.observation_of(node))
 
 
 async def put_in_force_if_verified(session: WriteSession, plan_id: UUID, *, by: str) -> PlanVerification:

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from psycopg import AsyncConnection
 
-from hugeplan.documents.plans import read_plan
+from hugeplan.documents.plans import parts_to_verify, read_plan
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.planner.model import Finding, Plan, State
 from hugeplan.planner.remembered import Latest
@@ -37,8 +37,6 @@ SELECT p.id, p.node_id, CASE WHEN p.approved_at IS NULL THEN '; nobody approved 
 FROM unnest(%s::uuid[], %s::uuid[], %s::boolean[]) AS w(id, node_id, is_known)
 JOIN plans p ON p.id = w.id AND (w.node_id IS NULL OR w.node_id = p.node_id)
 """
-_UNUSED: Final = {"ledger": {"mem_total_bytes": 0, "parts": []}, "gains": [], "findings": []}
-"""Nine tenths of a large plan, which no verification looks at, with what stands in its place here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +110,7 @@ class SavedPlans:
 
 def _read(text: str, version: int) -> tuple[Plan | Unreadable, int]:
     """What verifying needs of a plan, and the bytes of its JSON."""
-    parts = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    used = {name: part for name, part in parts.items() if name not in _UNUSED}
-    size = 1024 + sum(len(bytes(part)) for part in used.values())
-    document = {name: msgspec.json.decode(part) for name, part in used.items()} | _UNUSED
+    document, size = parts_to_verify(text)
     try:
         return read_plan(document, version), size
     except ValueError as error:

@@ -14,24 +14,24 @@ from tools.attack.rig import MACHINE_ID, TIMEOUT_SECONDS, Attack, Target, WrongA
 HUGE = 2 << 20
 SERVERS = 200
 DATABASES = 60
+MOST_SERVERS, MOST_DATABASES, LIMITS = 256, 90, 40
 VERSIONS = 60
 TENANTS = 400
 AGAIN_SECONDS = 33.0
 """Proposed plans are planned again half a minute after a newer sample at the latest."""
 
 
-def _server(number: int) -> dict[str, Any]:
+def _server(number: int, limits: int) -> dict[str, Any]:
     """A server like all others: nothing tells which database of a plan it is."""
+    limit = {"page_bytes": HUGE, "counter": "usage", "limit_bytes": number * HUGE}
     return {
         "key": f"postgresql@u{number}.service", "engine": "postgresql", "main_pid": number + 1, "version": "17",
         "huge_pages_status": "off", "segments": [{"bytes": 64 << 20, "kind": "anonymous_shared", "backing": "base"}],
-        "hugetlb_limits": [
-            {"page_bytes": HUGE, "counter": "usage", "limit_bytes": number * HUGE, "cgroup_path": f"/kubepods/{number}"}
-        ],
+        "hugetlb_limits": [{**limit, "cgroup_path": f"/kubepods/{number}/{one}"} for one in range(limits)],
     }  # fmt: skip
 
 
-def _report(servers: int) -> dict[str, Any]:
+def _report(servers: int, limits: int = 1) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat()
     pool = {"page_bytes": HUGE, "nr_hugepages": 0, "free_hugepages": 0}
     return {
@@ -45,7 +45,7 @@ def _report(servers: int) -> dict[str, Any]:
             "taken_at": now, "memory": {"mem_total_bytes": 1 << 38, "mem_available_bytes": 1 << 37},
             "numa": [{"id": 0, "mem_total_bytes": 1 << 38, "mem_free_bytes": 1 << 37}],
             "pools": [{"numa_node": 0, **pool}], "global_pools": [pool],
-            "databases": [_server(number) for number in range(servers)],
+            "databases": [_server(number, limits) for number in range(servers)],
         },
     }  # fmt: skip
 
@@ -59,12 +59,16 @@ def _send(running: Target) -> str:
     return expect(running.ask(Role.AGENT, "POST", "/reports", json=_report(SERVERS)), 201, 429)
 
 
-def _keep(running: Target) -> None:
+def _send_most(running: Target) -> str:
+    return expect(running.ask(Role.AGENT, "POST", "/reports", json=_report(MOST_SERVERS, LIMITS)), 201, 429)
+
+
+def _keep(running: Target, databases: int = DATABASES) -> None:
     """A node whose newest report has many servers, and a kept plan of many databases for it."""
     sent = running.ask(Role.AGENT, "POST", "/reports", json=_report(1))
     expect(sent, 201)
     running.memory["node"] = sent.json()["node_id"]
-    body = {"node_id": running.memory["node"], "scenario": _scenario(DATABASES)}
+    body = {"node_id": running.memory["node"], "scenario": _scenario(databases)}
     made = running.ask(Role.PLANNER, "POST", "/plans", json=body)
     expect(made, 201)
     running.memory["kept"] = made.json()["id"]
@@ -80,6 +84,14 @@ def _put_in_force(running: Target) -> None:
     for step in ("propose", "approve", "in-force"):
         _step(running, step)
     _send(running)
+
+
+def _put_most_in_force(running: Target) -> None:
+    """As many equal databases as are planned at once, beside as many servers as a report may have."""
+    _keep(running, MOST_DATABASES)
+    for step in ("propose", "approve", "in-force"):
+        _step(running, step)
+    _send_most(running)
 
 
 def _verify(running: Target) -> str:
@@ -176,6 +188,8 @@ ROWS = (
     Attack(f"kept plan: {DATABASES} databases proposed and withdrawn", _propose, requests=2, prepare=_keep),
     Attack(f"kept plan: {SERVERS} servers beside it verified", _verify, prepare=_put_in_force),
     Attack(f"kept plan: a report of {SERVERS} servers beside it", _send, prepare=_put_in_force),
+    Attack(f"kept plan: {MOST_DATABASES} databases beside {MOST_SERVERS} servers", _verify, prepare=_put_most_in_force),
+    Attack(f"kept plan: {MOST_SERVERS} servers of {LIMITS} limits", _send_most, prepare=_put_most_in_force),
     Attack(
         "kept plan: ten proposed, and a newer sample",
         _again,
