@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 
@@ -44,27 +45,21 @@ class Observation:
         return self.sample.get(section) is not None
 
     @cached_property
-    def _zones(self) -> dict[Any, list[Mapping[str, Any]]]:
-        # By NUMA node: there may be thousands, and each pool that is short asks.
-        found: dict[Any, list[Mapping[str, Any]]] = {}
+    def _free_by_order(self) -> dict[Any, list[int]]:
+        # By NUMA node, over its zones: there may be thousands, and each pool that is short asks.
+        found: dict[Any, list[Sequence[Any]]] = {}
         for zone in self.listed("buddyinfo"):
-            found.setdefault(zone.get("numa_node"), []).append(zone)
-        return found
+            found.setdefault(zone.get("numa_node"), []).append(zone.get("free_blocks") or ())
+        return {node: [sum(map(int, of)) for of in zip_longest(*zones, fillvalue=0)] for node, zones in found.items()}
 
     def free_blocks(self, numa_node: int, block_bytes: int) -> int | None:
         """Free blocks of at least ``block_bytes`` on a NUMA node, counted in blocks of that size; None: unknown."""
-        zones = self._zones.get(numa_node)
+        free = self._free_by_order.get(numa_node)
         base = self.inventory.get("base_page_bytes")
-        if not zones or not base:
+        if free is None or not base:
             return None
         order = (block_bytes // int(base)).bit_length() - 1
-        blocks: int = sum(
-            int(count) << (above - order)
-            for zone in zones
-            for above, count in enumerate(zone.get("free_blocks") or ())
-            if above >= order
-        )
-        return blocks
+        return sum(count << (above - order) for above, count in enumerate(free) if above >= order)
 
     def largest_block_bytes(self) -> int | None:
         """The largest block that the buddy allocator holds; larger pages need contiguous memory or CMA."""

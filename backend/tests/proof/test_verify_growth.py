@@ -169,6 +169,38 @@ def test_of_many_short_limits_of_a_server_the_shortest_are_told(monkeypatch: pyt
     assert done["Claim"] <= 8 * (engines.MOST_LIMITS + 1)
 
 
+def test_servers_that_are_nobodys_are_named_for_each_database_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 256 servers eight are said, and each database that does not run spelled all of them."""
+    plan, seen = many(128, differ=False, huge=False)
+    instances = tuple(replace(one, owner_uid=500) for one in plan.instances)
+    servers = [
+        {**one, "key": f"postgresql@systemd:user@{at}.service/x", "owner_uid": 2000 + at}
+        for at, one in enumerate(seen.sample["databases"])
+    ]
+    done: Counter[str] = Counter()
+    counted("called", done, monkeypatch)
+    observed_now = Observation(seen.inventory, {**seen.sample, "databases": servers})
+    found = verify(replace(plan, instances=instances), observed_now).findings
+    reasons = [finding.reason for finding in found if finding.code == engines.BACKING]
+    assert len(reasons) == 128
+    assert all("of uid 2007 and 248 more: a user" in reason and "ran as uid 500" in reason for reason in reasons)
+    assert done["called"] <= 128 * engines.NAMES_SAID
+
+
+def test_free_blocks_are_counted_once_for_all_pools() -> None:
+    def report(sizes: int) -> tuple[Plan, Observation]:
+        plan, seen = many(1, differ=False, huge=False)
+        pools = tuple(replace(plan.pools[0], page_bytes=M2 << size, pages=99) for size in range(sizes))
+        short = [{"numa_node": 0, "page_bytes": one.page_bytes, "nr_hugepages": 1} for one in pools]
+        zones = [{"numa_node": 0, "zone": "n", "free_blocks": [1] * 32}] * 4_000
+        return replace(plan, pools=pools), Observation(
+            seen.inventory, {**seen.sample, "pools": short, "buddyinfo": zones}
+        )
+
+    one, many_more = seconds(report(1)), seconds(report(16))
+    assert many_more < 4 * one, f"{one:.4f} s and {many_more:.4f} s"
+
+
 def test_a_number_of_more_than_64_bits_tells_servers_apart() -> None:
     plan, seen = many(3, differ=False, huge=True)
     servers = [{**one, "memlock_limit_bytes": 2**70} for one in seen.sample["databases"]]

@@ -36,6 +36,8 @@ MAX_DIFFERENT_PAIRS = 256
 """Different demands times different servers that are judged where it cannot be told which is which."""
 MOST_LIMITS = 4
 """Short limits of a server that are told, the shortest of more. The agent sends one for each counter and page size."""
+NAMES_SAID = 8
+"""Of many servers or instances, the first."""
 _JUDGED_BY = ("huge_pages_status", "segments", "version", "memlock_limit_bytes", "memlock_limited")
 
 
@@ -162,9 +164,11 @@ def _class_of(server: Server) -> Hashable:
         return repr(found)
 
 
-def _first_of(names: Sequence[str], most: int = 8) -> str:
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
+def _first_of(names: Sequence[str], count: int | None = None) -> str:
+    """The first of ``count`` names, of which more need not be there than are said."""
+    count = len(names) if count is None else count
+    rest = f" and {count - NAMES_SAID} more" if count > NAMES_SAID else ""
+    return ", ".join(names[:NAMES_SAID]) + rest
 
 
 def _backings(
@@ -217,12 +221,14 @@ def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Se
     fix = "Install the plan's file for it and start it, then verify again."
     if of_users:
         planned = instance.owner_uid
-        uids = [None if planned in (None, uid) else uid for uid in map(owner_of, of_users)]
-        of_uids = ["" if uid is None else f" of uid {uid}" for uid in uids]
-        names = _first_of([called(one) + of_uid for one, of_uid in zip(of_users, of_uids, strict=True)])
-        reason += f" {names}: a user of the node may have made it look so,"
+        first = of_users[:NAMES_SAID]
+        others = [None if planned in (None, uid) else uid for uid in map(owner_of, first)]
+        of_uids = ["" if uid is None else f" of uid {uid}" for uid in others]
+        names = [called(one) + of_uid for one, of_uid in zip(first, of_uids, strict=True)]
+        reason += f" {_first_of(names, len(of_users))}: a user of the node may have made it look so,"
         reason += " or it runs in another unit than was planned for."
-        reason += f" The planned server ran as uid {planned}." if any(of_uids) else ""
+        is_another = planned is not None and any(owner_of(one) not in (None, planned) for one in of_users)
+        reason += f" The planned server ran as uid {planned}." if is_another else ""
         fix += " If it is that one, plan again with its key as runs_as."
     evidence = (because(Cause.NOT_RUNNING),)
     return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
