@@ -9,6 +9,7 @@ import random
 import string
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -27,6 +28,7 @@ from hugeplan.fleet_plans import lines
 from hugeplan.fleet_plans.lines import LinePlanner
 from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.planner.model import Plan
+from hugeplan.sandbox.orders import Limits
 from hugeplan.settings import Settings
 from hugeplan.signals import TimeOverError
 from tools.attack import processes
@@ -44,11 +46,17 @@ DEAR = {
         for at in range(60)
     ]
 }
-Limits = Callable[..., FleetPlanRunner]
+Limit = Callable[..., FleetPlanRunner]
+
+
+@pytest.fixture(autouse=True)
+def checked_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scenario is checked before its job begins; a slow machine needs more for it than a request may take."""
+    monkeypatch.setattr("hugeplan.sandbox.sandbox.Limits", partial(Limits, cpu_seconds=5.0, seconds=30.0))
 
 
 @pytest_asyncio.fixture
-async def limits(service: Service) -> AsyncIterator[Limits]:
+async def limits(service: Service) -> AsyncIterator[Limit]:
     """The limits of jobs, as the settings say them: their processes read the environment as every process does."""
     runner: FleetPlanRunner = service.app.state.fleet_plan_runner
     with pytest.MonkeyPatch.context() as patch:
@@ -100,7 +108,7 @@ async def ended(planner: httpx.AsyncClient, scenario: dict[str, Any] | None, nam
 @pytest.mark.usefixtures("fleet")
 @pytest.mark.parametrize("mebibytes", [16, 36])
 async def test_a_job_that_needs_too_much_memory_ends_and_the_next_one_is_done(
-    limits: Limits, planner: httpx.AsyncClient, mebibytes: int
+    limits: Limit, planner: httpx.AsyncClient, mebibytes: int
 ) -> None:
     """What C code cannot allocate ends a process, what Python cannot is said by itself."""
     limits(memory_bytes=mebibytes * MIB)
@@ -113,7 +121,7 @@ async def test_a_job_that_needs_too_much_memory_ends_and_the_next_one_is_done(
 
 @pytest.mark.usefixtures("fleet")
 async def test_a_job_that_takes_too_long_ends_and_the_next_one_is_done(
-    limits: Limits, planner: httpx.AsyncClient
+    limits: Limit, planner: httpx.AsyncClient
 ) -> None:
     limits(cpu_seconds=2)
     job = await ended(planner, DEAR)
@@ -124,7 +132,7 @@ async def test_a_job_that_takes_too_long_ends_and_the_next_one_is_done(
 
 
 @pytest.mark.usefixtures("fleet")
-async def test_a_cancelled_job_leaves_no_process_that_plans_on(limits: Limits, planner: httpx.AsyncClient) -> None:
+async def test_a_cancelled_job_leaves_no_process_that_plans_on(limits: Limit, planner: httpx.AsyncClient) -> None:
     runner = limits()
     await runner.prepare()
     process = runner._ready
@@ -141,7 +149,7 @@ async def test_a_cancelled_job_leaves_no_process_that_plans_on(limits: Limits, p
 
 
 async def test_credentials_take_turns(
-    service: Service, limits: Limits, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+    service: Service, limits: Limit, agent: httpx.AsyncClient, planner: httpx.AsyncClient
 ) -> None:
     """Whoever asks for many waits for each other; another one's only job is the next but one."""
     await agent.post("/api/v1/reports", json=report())
@@ -158,7 +166,7 @@ async def test_credentials_take_turns(
 
 
 async def test_what_is_cancelled_before_its_turn_starts_no_process(
-    limits: Limits, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+    limits: Limit, agent: httpx.AsyncClient, planner: httpx.AsyncClient
 ) -> None:
     """Each would take a second of processor time, and the next job would wait for it."""
     await agent.post("/api/v1/reports", json=report())
@@ -286,7 +294,7 @@ async def test_a_node_of_many_databases_that_fit_nowhere_is_planned(
 
 
 async def test_machines_of_many_databases_end_nobody_elses_plan(
-    service: Service, limits: Limits, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+    service: Service, limits: Limit, agent: httpx.AsyncClient, planner: httpx.AsyncClient
 ) -> None:
     """Whoever has an enrolment token has thousands of machines; 800 of them ended every fleet plan at its limit."""
     limits(cpu_seconds=5)
