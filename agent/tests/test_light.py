@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ CYCLES = 12
 MAX_RSS_BYTES = 30 * 1024**2
 INTERVAL_SECONDS = 60.0
 MAX_CORE_FRACTION = 0.001
+# Of what a program takes that reads four files of each process, and nothing else: where that alone is dear (a slow
+# machine, cores that others use, very many processes), the agent may take so many times as much.
+MOST_OF_BARE_WALK = 6.0
 
 
 @pytest.fixture
@@ -48,6 +52,18 @@ def pss_bytes(pid: int) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
+def bare_walk_seconds() -> float:
+    """Processor seconds that it takes to read what the kernel says of each process, once."""
+    begun = time.process_time()
+    for place in Path("/proc").glob("[0-9]*"):
+        for name in ("stat", "status", "cgroup", "cmdline"):
+            try:
+                (place / name).read_bytes()
+            except OSError:
+                break
+    return time.process_time() - begun
+
+
 def test_memory_and_processor_time_on_this_machine(node: Node, server: MisbehavingServer) -> None:
     """Observes this machine, whose processes are whatever runs here. One cycle per second stands for one per minute."""
     process = node.start("daemon", "--interval", "1s")
@@ -56,15 +72,19 @@ def test_memory_and_processor_time_on_this_machine(node: Node, server: Misbehavi
     assert len(pids) == 2
     before = processor_seconds(pids)
     first = len(server.attempts)
-    server.wait_for_attempts(first + CYCLES, 120)
+    bare = 0.0
+    for cycle in range(CYCLES):
+        server.wait_for_attempts(first + cycle + 1, 60)
+        bare += bare_walk_seconds() / CYCLES
     per_cycle = (processor_seconds(pids) - before) / (len(server.attempts) - first)
     peak, together = max(map(peak_rss_bytes, pids)), sum(map(pss_bytes, pids))
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=20)
     print(
         f"{1000 * per_cycle:.1f} ms per observation, {peak / 1024**2:.1f} MiB resident at most,"
-        f" {together / 1024**2:.1f} MiB together"
+        f" {together / 1024**2:.1f} MiB together; a bare walk {1000 * bare:.1f} ms"
     )
     assert max(peak, together) < MAX_RSS_BYTES
     # At one cycle a minute the agent may spend its whole budget of page-table walks on top of this.
-    assert per_cycle / INTERVAL_SECONDS + ROLLUP_SHARE < MAX_CORE_FRACTION
+    allowed = max(INTERVAL_SECONDS * (MAX_CORE_FRACTION - ROLLUP_SHARE), MOST_OF_BARE_WALK * bare)
+    assert per_cycle < allowed

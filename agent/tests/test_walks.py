@@ -104,6 +104,7 @@ def test_page_tables_of_a_gibibyte_are_not_walked(host: Host, tables_kib: int, s
     assert [one["bytes"] for one in found["segments"]] == [1024 * MIB]
 
 
+@pytest.mark.usefixtures("clock")  # a slow machine reads both
 def test_what_is_kept_of_mappings_is_what_is_reported(host: Host) -> None:
     """40,000 mappings whose names have a letter that takes four bytes, and one that is the pool."""
     large = "6f0000000000-6f0080000000 rw-s 00000000 00:01 1 /dev/zero (deleted)\n"

@@ -265,11 +265,11 @@ static void surplus_is_not_kept(struct harness *h)
 
 static void write_journal(struct fake *fake, const char *lines)
 {
-    char boot_id[RESERVE_BOOT_ID_BYTES];
+    char head[RESERVE_HEAD_BYTES];
     char text[512];
 
-    reserve_journal_boot_id(boot_id);
-    (void)snprintf(text, sizeof(text), "tlbbench reservation 1, boot %s\n%s", boot_id, lines);
+    reserve_journal_head(head);
+    (void)snprintf(text, sizeof(text), "%s%s", head, lines);
     make_folders(fake->journals);
     write_text(fake->journal, text);
 }

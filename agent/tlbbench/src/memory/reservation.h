@@ -73,18 +73,17 @@ int reservation_recover(const struct reserve_paths *places, bool writes);
  * before that was noted, anything on the way to the target. */
 int64_t reserve_restored_count(const struct reserve_pool *pool, int64_t current);
 
-/* --- reserve_journal.c: where the journal lies, who holds it, and what its lines say. For reserve.c alone.
- * -------------- */
+/* --- reserve_journal.c, for reserve.c alone: where the journal lies, who holds it, and what its lines say. --- */
 
 /* A journal line and its parser; a line that was cut short does not parse. "target=" is written before the pool is,
  * "held=" after it; a later line of a pool replaces the earlier one. */
 void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES]);
 bool reserve_parse_line(const char *line, struct reserve_pool *pool);
 
-enum { RESERVE_BOOT_ID_BYTES = 40, RESERVE_JOURNAL_DIRECTORIES = 3 };
+enum { RESERVE_HEAD_BYTES = 80, RESERVE_JOURNAL_DIRECTORIES = 3 };
 
-/* The kernel's name of this boot; empty when unknown. */
-void reserve_journal_boot_id(char boot_id[RESERVE_BOOT_ID_BYTES]);
+/* The first line of a journal of this boot. */
+void reserve_journal_head(char head[RESERVE_HEAD_BYTES]);
 
 /* The n-th directory that may hold a journal; false when that one does not exist here. */
 bool reserve_journal_directory(const struct reserve_paths *places, unsigned number, char path[RESERVE_PATH_BYTES]);

@@ -9,8 +9,6 @@
 
 const struct reserve_paths RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NULL};
 
-static const char JOURNAL_HEAD[] = "tlbbench reservation 1, boot ";
-
 #define JOURNAL_PATH "%.240s/journal"
 
 enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
@@ -86,21 +84,17 @@ static int replay_journal(const struct reserve_paths *places, int fd, bool write
 {
     char text[JOURNAL_BYTES_MAX];
     ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
-    char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES];
-    char boot_id[RESERVE_BOOT_ID_BYTES];
+    char head[RESERVE_HEAD_BYTES];
     struct reserve_pool pools[RESERVE_POOLS_MAX];
     size_t count = 0;
     char *rest = NULL;
     int restored = 0;
 
     text[length > 0 ? length : 0] = '\0';
-    reserve_journal_boot_id(boot_id);
-    (void)snprintf(head, sizeof(head), "%s%s", JOURNAL_HEAD, boot_id);
-    char *line = strtok_r(text, "\n", &rest);
-
-    if (line == NULL || strcmp(line, head) != 0)
+    reserve_journal_head(head);
+    if (strncmp(text, head, strlen(head)) != 0)
         return 0; /* of another boot, or nothing was taken yet */
-    while ((line = strtok_r(NULL, "\n", &rest)) != NULL) {
+    for (char *line = strtok_r(text + strlen(head), "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         struct reserve_pool pool;
 
         if (reserve_parse_line(line, &pool))
@@ -176,8 +170,7 @@ static int open_new_journal(struct reservation *reservation)
 
 int reservation_begin(struct reservation *reservation, const struct reserve_paths *places)
 {
-    char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES + 1];
-    char boot_id[RESERVE_BOOT_ID_BYTES];
+    char head[RESERVE_HEAD_BYTES];
 
     *reservation = (struct reservation){.places = *places, .journal_fd = -1};
     if (open_new_journal(reservation) != 0)
@@ -190,8 +183,7 @@ int reservation_begin(struct reservation *reservation, const struct reserve_path
         reservation->journal_fd = -1;
         return -1;
     }
-    reserve_journal_boot_id(boot_id);
-    (void)snprintf(head, sizeof(head), "%s%s\n", JOURNAL_HEAD, boot_id);
+    reserve_journal_head(head);
     if (ftruncate(reservation->journal_fd, 0) != 0 || reserve_journal_append(reservation->journal_fd, head) != 0) {
         verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",
                     strerror(errno));

@@ -4,6 +4,7 @@
 #include "base/tree.h"
 
 #include <fcntl.h>
+#include <mntent.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -18,33 +19,27 @@ void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE
 
 bool reserve_parse_line(const char *line, struct reserve_pool *pool)
 {
-    unsigned long long page_bytes;
-    long long previous, count;
-    int node;
-    char word[8];
-    char end = 0;
+    struct reserve_pool read = {0};
+    char word[8], end = 0;
 
-    if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld %7[a-z]=%lld%c", &page_bytes, &node, &previous, word,
-               &count, &end) != 6 ||
-        end != '.' || previous < 0 || count < previous || node < -1 || page_bytes == 0)
+    if (sscanf(line, "pool page_bytes=%" SCNu64 " node=%d former=%" SCNd64 " %7[a-z]=%" SCNd64 "%c", &read.page_bytes,
+               &read.node, &read.previous, word, &read.target, &end) != 6 ||
+        end != '.' || read.previous < 0 || read.target < read.previous || read.node < -1 || read.page_bytes == 0)
         return false;
-    bool noted = strcmp(word, "held") == 0;
-
-    if (!noted && strcmp(word, "target") != 0)
+    read.noted = strcmp(word, "held") == 0;
+    read.got = read.held = read.target;
+    if (!read.noted && strcmp(word, "target") != 0)
         return false;
-    *pool = (struct reserve_pool){.page_bytes = page_bytes,
-                                  .node = node,
-                                  .previous = previous,
-                                  .target = count,
-                                  .got = count,
-                                  .held = count,
-                                  .noted = noted};
+    *pool = read;
     return true;
 }
 
-void reserve_journal_boot_id(char boot_id[RESERVE_BOOT_ID_BYTES])
+void reserve_journal_head(char head[RESERVE_HEAD_BYTES])
 {
-    (void)tree_read_line("", "/proc/sys/kernel/random/boot_id", boot_id, RESERVE_BOOT_ID_BYTES);
+    char boot_id[40];
+
+    (void)tree_read_line("", "/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
+    (void)snprintf(head, RESERVE_HEAD_BYTES, "tlbbench reservation 1, boot %s\n", boot_id);
 }
 
 bool reserve_journal_directory(const struct reserve_paths *places, unsigned number, char path[RESERVE_PATH_BYTES])
@@ -73,24 +68,14 @@ bool reserve_journal_directory(const struct reserve_paths *places, unsigned numb
 /* Of a mount of FUSE the owner is what the user who serves it says, and it may never answer: nothing is asked of it. */
 static bool is_fuse_mount(const char *path)
 {
-    FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    char *line = NULL;
-    size_t size = 0;
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
     bool found = false;
 
-    while (mounts != NULL && getline(&line, &size, mounts) > 0) {
-        char *place = line;
-
-        for (unsigned field = 0; field < 4 && place != NULL; field++)
-            place = strchr(place + 1, ' ');
-        size_t length = strlen(path);
-
-        if (place != NULL && strncmp(place + 1, path, length) == 0 && place[1 + length] == ' ')
-            found = strstr(place, " - fuse") != NULL;
-    }
-    free(line);
+    for (const struct mntent *one; mounts != NULL && (one = getmntent(mounts)) != NULL;)
+        if (strcmp(one->mnt_dir, path) == 0)
+            found = strncmp(one->mnt_type, "fuse", strlen("fuse")) == 0;
     if (mounts != NULL)
-        (void)fclose(mounts);
+        (void)endmntent(mounts);
     return found;
 }
 
