@@ -121,7 +121,8 @@ clean: ## Remove what was built; the data in .state stays
 test: ## Run all test suites from nothing, two side by side; the last line is the total
 	@deploy/make/preflight.sh python
 	@$(MAKE) setup
-	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE)
+	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE) \
+		$(if $(TEST_SECONDS),--seconds $(TEST_SECONDS))
 
 .PHONY: test-install
 test-install: setup ## Type every line of the guides into fresh machines, with podman, Docker and a real Kubernetes (root, about 40 minutes)

@@ -46,6 +46,14 @@ def stop_groups(processes: Collection[subprocess.Popen[bytes]]) -> None:
             return
 
 
+def group_ends(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait until nothing of the command's process group lives; False when something still does after so long."""
+    deadline = time.monotonic() + seconds
+    while group_lives(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not group_lives(process.pid)
+
+
 def end_marked(mark: str) -> None:
     """Kill what a test started in a session of its own and left behind: it still has the suite's mark."""
     for folder in Path("/proc").glob("[0-9]*"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 CLOSING_LINE = re.compile(r"^(?:[\w-]+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 SKIP_LINE = re.compile(r"^SKIP:? (.+)$")
@@ -114,10 +114,12 @@ def from_output(text: str) -> SuiteResult:
     passed, failed, skipped = (int(group or 0) for group in closing[-1].groups())
     if passed + failed + skipped == 0:
         raise ValueError("the suite ran no test")
-    return SuiteResult(
-        passed,
-        failed,
-        skipped,
-        tuple(match[1] for match in map(FAIL_LINE.match, lines) if match),
-        tuple(match[1] for match in map(SKIP_LINE.match, lines) if match),
-    )
+    return replace(from_lines(text), passed=passed, failed=failed, skipped=skipped)
+
+
+def from_lines(text: str) -> SuiteResult:
+    """Count the lines PASS, FAIL and SKIP of a suite that did not come to its closing line."""
+    lines = [line.strip() for line in text.splitlines()]
+    failures = tuple(match[1] for match in map(FAIL_LINE.match, lines) if match)
+    skips = tuple(match[1] for match in map(SKIP_LINE.match, lines) if match)
+    return SuiteResult(sum(line.startswith("PASS ") for line in lines), len(failures), len(skips), failures, skips)

@@ -9,6 +9,8 @@ What a suite prints goes into `test-results/SUITE.log` of the state folder and i
 Each suite runs even if an earlier one failed. A suite that cannot run here is skipped with its reason, and is never
 counted as passed. Few tests of a suite that fail are tried once more when all suites have ended, each suite alone: what
 two cores shared made late is told apart from a fault. What passed only then is named in a line that begins with AGAIN.
+`--seconds N` is for a machine that ends the whole run at some time: whatever still works then is asked to end, its
+failures count, and what it did not reach is one line SKIP. What has been silent for long by then hangs, and fails.
 The last line printed is exactly `N passed, N failed, N skipped`;
 the exit status is 1 after a failure.
 """
@@ -16,6 +18,7 @@ the exit status is 1 after a failure.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import signal
@@ -30,8 +33,8 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import provision
-from processes import MARK, end_marked, processor_seconds, stop_group, stop_groups
-from results import SuiteResult, failure, from_junit, from_output, second_try, skip
+from processes import MARK, end_marked, group_ends, processor_seconds, stop_group, stop_groups
+from results import SuiteResult, failure, from_junit, from_lines, from_output, second_try, skip
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEPT_SETTINGS = ("HUGEPLAN_SHARED", "HUGEPLAN_INSTALL")
@@ -73,6 +76,10 @@ PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "-o", "cache_dir={cache}
 LAST_FAILED = ("--last-failed",)  # in words that pytest and Playwright share
 # More than these are no matter of a late answer.
 MOST_TRIED_AGAIN = 5
+# Beyond what all suites have, where that is limited: for what failed beside others, alone.
+SECOND_TRY_SECONDS = 600
+# Of the time of all suites' end: what has said nothing for so long hangs; what is asked has so long to write results.
+SILENT_SECONDS, ASKED_SECONDS = 600, 120
 VITEST = (
     "npx", "--no-install", "vitest", "run", "--reporter=default", "--reporter=junit", "--outputFile.junit={junit}",
 )  # fmt: skip
@@ -100,45 +107,45 @@ SUITES = (
         prepares=True,
     ),
     Suite(
-        "backend", "backend", (*PYTEST, f"--ignore={ON_A_CLUSTER}"), 3600, "backend/tests", builds=("agent",),
+        "backend", "backend", (*PYTEST, f"--ignore={ON_A_CLUSTER}"), 5000, "backend/tests", builds=("agent",),
         cores=0.6, again=LAST_FAILED,
     ),
     # Most of its time it waits for agents that wait.
     Suite(
-        "agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.4,
+        "agent", "agent", PYTEST, 3600, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.4,
         again=LAST_FAILED,
     ),
     Suite(
-        "browser", "frontend", PLAYWRIGHT, 2400,
+        "browser", "frontend", PLAYWRIGHT, 4000,
         "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
         needs_browser=True, exclusive=frozenset({NETWORK}), cores=0.6, again=LAST_FAILED,
     ),
     Suite(
-        "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
+        "containers", "deploy", (*PYTEST, "containers/tests"), 3600,
         "deploy/containers/tests", after=frozenset({"images"}), exclusive=frozenset({NETWORK}), cores=0.6,
         again=LAST_FAILED,
     ),
     Suite(
-        "deploy", "deploy", PYTEST, 2400,
+        "deploy", "deploy", PYTEST, 4500,
         "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.5, again=LAST_FAILED,
     ),
     Suite(
-        "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
+        "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 3600,
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False, exclusive=frozenset({POOLS}),
         again=(),
     ),
     Suite(
-        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 2400, "deploy/kubernetes/tests",
+        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 3600, "deploy/kubernetes/tests",
         after=frozenset({"cluster", "images"} if RUNS_A_NODE else {"cluster"}), preflight=("kubernetes",),
         exclusive=SHARED_THINGS if RUNS_A_NODE else frozenset(), cores=0.6, again=LAST_FAILED,
     ),
     # The backend's files as an API server takes them.
     Suite(
-        "api-server", "backend", (*PYTEST, ON_A_CLUSTER), 600, f"backend/{ON_A_CLUSTER}",
+        "api-server", "backend", (*PYTEST, ON_A_CLUSTER), 1200, f"backend/{ON_A_CLUSTER}",
         after=frozenset({"cluster"}), preflight=("kubernetes",), again=LAST_FAILED,
     ),
     Suite(
-        "frontend", "frontend", VITEST, 600,
+        "frontend", "frontend", VITEST, 1200,
         "frontend/package.json", preflight=("node",), builds=("frontend",),
     ),
     # Every line of the guides on fresh machines, and with Docker beside podman: `make test-install`.
@@ -183,7 +190,12 @@ class StoppedError(Exception):
 class Runner:
     """Runs suites, keeps what they print, and leaves no process behind."""
 
-    def __init__(self, state_dir: Path, environment: Mapping[str, str], *, shows_output: bool = True) -> None:
+    def __init__(
+        self, state_dir: Path, environment: Mapping[str, str], *, shows_output: bool = True, seconds: float = math.inf
+    ) -> None:
+        self.seconds, self.ends_at = seconds, time.monotonic() + seconds
+        # Suites that were asked to end before they had run all their tests.
+        self.asked = set[str]()
         self.results_dir = state_dir / "test-results"
         self.environment = {**environment, MARK: uuid.uuid4().hex}
         self.shows_output = shows_output
@@ -205,6 +217,8 @@ class Runner:
     def run(self, suite: Suite) -> SuiteResult:
         """Build what the suite needs, run it, and count its tests."""
         self.log(suite).unlink(missing_ok=True)
+        if time.monotonic() > self.ends_at:
+            return SuiteResult() if suite.prepares else self._not_reached("none of its tests were")
         if not (REPOSITORY / suite.needs_file).exists():
             return failure(f"{suite.needs_file} is missing, so the suite cannot run")
         environment = {**self.environment, MARK: f"{self.environment[MARK]}-{suite.name}"}
@@ -272,7 +286,41 @@ class Runner:
         end_marked(environment[MARK])
         if status == 1:  # of pytest, Playwright and tlbbench's runner: tests failed, nothing else
             self.settled.add(suite.name)
-        return SuiteResult() if suite.prepares else judge(suite, status, output, junit)
+        if suite.prepares:
+            return SuiteResult()
+        if suite.name in self.asked and status is not None:
+            return counted(suite, output, junit) + self._not_reached("its other tests were not")
+        return judge(suite, status, output, junit)
+
+    def _not_reached(self, what: str) -> SuiteResult:
+        return skip(f"{what} reached in the {self.seconds:.0f} s that all suites have here")
+
+    def _timers(
+        self, process: subprocess.Popen[bytes], limit_seconds: float, name: str, expired: threading.Event,
+        heard: Sequence[float],
+    ) -> list[threading.Timer]:  # fmt: skip
+        """Start what ends a command at its own limit, and what asks it to end at the end of all suites' time."""
+
+        def expire() -> None:
+            expired.set()
+            stop_group(process)
+
+        def ask() -> None:
+            if time.monotonic() - heard[0] > SILENT_SECONDS:
+                expire()
+                return
+            self.asked.add(name)
+            process.send_signal(signal.SIGINT)  # pytest then writes what it has found
+            if not group_ends(process, ASKED_SECONDS):
+                stop_group(process)
+
+        timers = [threading.Timer(limit_seconds, expire)]
+        if self.ends_at < math.inf:
+            timers.append(threading.Timer(max(0.0, self.ends_at - time.monotonic()), ask))
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
+        return timers
 
     def _stream(
         self, command: tuple[str, ...], folder: Path, environment: dict[str, str], *, limit_seconds: int, log: Path
@@ -292,20 +340,15 @@ class Runner:
                 self.running.add(process)
         except FileNotFoundError as error:
             return 127, str(error)
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            stop_group(process)
-
-        timer = threading.Timer(limit_seconds, expire)
-        timer.start()
+        expired, heard = threading.Event(), [time.monotonic()]
+        timers = self._timers(process, limit_seconds, log.stem, expired, heard)
         sys.stdout.flush()
         chunks: list[bytes] = []
         assert process.stdout is not None
         with process.stdout as pipe, log.open("ab", buffering=0) as file:
             # Not line by line: a dot for each test is progress only when it is seen.
             while chunk := os.read(pipe.fileno(), 65536):
+                heard[0] = time.monotonic()
                 chunks.append(chunk)
                 file.write(chunk)
                 if self.shows_output:
@@ -315,7 +358,8 @@ class Runner:
         if used_seconds is not None:
             self.processor_seconds[log.stem] = self.processor_seconds.get(log.stem, 0.0) + used_seconds
         status = process.wait()
-        timer.cancel()
+        for timer in timers:
+            timer.cancel()
         stop_group(process)
         self.running.discard(process)
         if self.stopped:
@@ -328,6 +372,16 @@ class Runner:
             self.stopped = True
         stop_groups(tuple(self.running))
         end_marked(self.environment[MARK])
+
+
+def counted(suite: Suite, output: str, junit: Path) -> SuiteResult:
+    """What a suite says of the tests that it ran before it was asked to end, though it came to no closing line."""
+    try:
+        found = from_junit(junit.read_text()) if suite.junit else from_output(output)
+    except (FileNotFoundError, ValueError):
+        return from_lines(output)
+    # pytest lists the test that it was at as one that passed.
+    return replace(found, passed=max(0, found.passed - 1)) if suite.junit else found
 
 
 def judge(suite: Suite, status: int | None, output: str, junit: Path) -> SuiteResult:
@@ -454,6 +508,10 @@ def main() -> int:
         "--lanes", type=int, choices=range(1, 9), metavar="N", default=min(2, os.cpu_count() or 1),
         help="cores that suites share side by side (1 to 8; default: 2, on one core 1)",
     )  # fmt: skip
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, metavar="N",
+        help="when to ask whatever still works to end (default: never)",
+    )  # fmt: skip
     parser.add_argument("suites", nargs="*", help=f"only these: {', '.join(suite.name for suite in SUITES)}")
     arguments = parser.parse_args()
     named = set(arguments.suites) or {suite.name for suite in SUITES if not suite.by_name_only}
@@ -464,7 +522,9 @@ def main() -> int:
 
     started = time.monotonic()
     lanes = min(arguments.lanes, len(chosen))
-    runner = Runner(arguments.state_dir, suite_environment(), shows_output=lanes == 1)
+    runner = Runner(
+        arguments.state_dir, suite_environment(), shows_output=lanes == 1, seconds=arguments.seconds
+    )  # fmt: skip
     runner.results_dir.mkdir(parents=True, exist_ok=True)
 
     def stop(number: int, _frame: object) -> None:
@@ -475,6 +535,7 @@ def main() -> int:
 
     chosen = after_packages(chosen, provision.suites_that_miss(suite.name for suite in chosen))
     results = run_all(runner, chosen, lanes)
+    runner.ends_at += SECOND_TRY_SECONDS
     try_again(runner, chosen, results)
     total = report(results, runner.processor_seconds)
     print(f"{'all':<10} {time.monotonic() - started:6.1f} s  in {lanes} {'lane' if lanes == 1 else 'lanes'}")

@@ -91,6 +91,33 @@ class TestRunner:
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid_file.read_text()), 0)
 
+    def test_what_works_at_the_end_of_all_time_is_asked_to_end_and_its_failures_count(self, tmp_path: Path) -> None:
+        (tmp_path / "test_some.py").write_text(
+            "import time\ndef test_a(): pass\ndef test_b(): assert 0\ndef test_c(): time.sleep(300)\n"
+        )
+        runner = Runner(tmp_path, dict(os.environ), seconds=20)
+        runner.results_dir.mkdir()
+        words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={junit}", "test_some.py")
+        result = runner.run(Suite("some", str(tmp_path), words, 200, "Makefile"))
+        assert result.closing_line() == "1 passed, 1 failed, 1 skipped"
+        assert result.skips == ("its other tests were not reached in the 20 s that all suites have here",)
+        waits = runner.run(shell("echo '1 passed, 0 failed'"))
+        assert waits.skips == ("none of its tests were reached in the 20 s that all suites have here",)
+
+    def test_what_has_said_nothing_for_long_by_then_has_failed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(run_tests, "SILENT_SECONDS", 1)
+        runner = Runner(tmp_path, dict(os.environ), seconds=3)
+        runner.results_dir.mkdir()
+        assert runner.run(shell("echo '1 passed, 0 failed'; sleep 300")).failed == 1
+
+    def test_a_suite_of_lines_that_is_asked_to_end_says_what_it_ran(self, tmp_path: Path) -> None:
+        runner = Runner(tmp_path, dict(os.environ), seconds=2)
+        runner.results_dir.mkdir()
+        result = runner.run(shell("trap 'exit 2' INT; echo PASS a; echo FAIL b; while :; do read -t 1; done", 200))
+        assert (result.passed, result.failures, result.skipped) == (1, ("b",), 1)
+
     def test_a_child_left_behind_is_stopped(self, runner: Runner, tmp_path: Path) -> None:
         pid_file = tmp_path / "pid"
         script = f"sleep 300 >/dev/null 2>&1 & echo $! > {pid_file}; echo '1 passed, 0 failed'"

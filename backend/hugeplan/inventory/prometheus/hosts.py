@@ -115,8 +115,9 @@ def read_hosts(tables: Tables) -> list[Host]:
     """
     found: dict[Teller, Host] = {}
     for one in tables.query(queries.UNAME):
-        name, machine, release = (one.labels.get(label) for label in ("nodename", "machine", "release"))
-        host = found.setdefault(teller_of(one), Host(one.labels.get("instance", ""), machine=machine, release=release))
+        labels = one.labels
+        name, machine, release = labels.get("nodename"), labels.get("machine"), labels.get("release")
+        host = found.setdefault(teller_of(one), Host(labels.get("instance", ""), machine=machine, release=release))
         host.names |= {name} if name else set()
         host.doubtful |= len(host.names) > 1 or (machine, release) != (host.machine, host.release)
     known = set(found)
