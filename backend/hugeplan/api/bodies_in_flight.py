@@ -69,9 +69,9 @@ class LargeBody:
             self._bodies.take(self._whose, self._size - self.counted)
             self.counted = self._size
 
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """The time to work on it: alone when it is large. UnavailableError when its turn does not come."""
-        return self._alone() if self.counted else nullcontext()
+    def turn(self, *, alone: bool = False) -> AbstractAsyncContextManager[None]:
+        """The time to work on it, ``alone`` or when it is large. UnavailableError when its turn does not come."""
+        return self._alone() if self.counted or alone else nullcontext()
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -16,6 +16,7 @@ from typing import TypeVar
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 
+from hugeplan.api.bodies_in_flight import Turns
 from hugeplan.api.forwarded import limit_key
 from hugeplan.api.json_body import JsonLimits, ValueCount, parse_json
 from hugeplan.api.loop_share import LoopShare
@@ -34,10 +35,13 @@ T = TypeVar("T")
 
 PARSE_BESIDE_LOOP_BYTES = 192 * 1024
 """A larger body is parsed in a thread. Below, handing it over and sharing the interpreter cost more than is gained: a
-report with a quick run, 100 kB, took a fifth more processor time in a thread.
+report with a quick run, 100 kB, took a fifth more processor time in a thread. One thread works at a time: several
+would take the interpreter from the event loop in turn.
 """
 
-_LARGE_BYTES = 1024**2
+UNPACK_SECONDS = 0.0003
+"""Of processor time, to unpack 64 KiB and to count their values: what a small body unpacks to takes turns for it."""
+
 _DISCARD_AFTER_LOGIN_BYTES = 64 * 1024**2
 
 
@@ -49,7 +53,8 @@ class BodyLimits:
     patience_seconds: float
     min_bytes_per_second: int
     json: JsonLimits
-    one_large_at_a_time: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    one_beside_loop: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    in_line_beside_loop: Turns = field(default_factory=lambda: Turns(1))
     of_the_loop: LoopShare = field(default_factory=LoopShare)
     instead: str = ""
 
@@ -147,6 +152,8 @@ async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], Non
             if taken is not None:
                 _take(request, taken, len(part))
             chunks.append(part)
+            if unpacked is not None and size > PARSE_BESIDE_LOOP_BYTES:
+                await limits.of_the_loop.wait(_address(request), UNPACK_SECONDS)
         if not message.get("more_body", False):
             break
     if unpacked is not None:
@@ -194,16 +201,16 @@ class _Inflater:
         self._zlib = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         self._limits = limits
 
-    def parts(self, chunk: bytes) -> list[bytes]:
-        """What this part of the compressed body unpacks to, at most one byte past the size limit."""
-        found = []
+    def parts(self, chunk: bytes) -> Iterator[bytes]:
+        """What this part of the compressed body unpacks to, at most one byte past the size limit: as it is asked for,
+        since a refusal of the first part spares the others."""
         left = self._limits.max_bytes + 1
         try:
             while left > 0:
                 wanted = min(self.PART_BYTES, left)
                 part = self._zlib.decompress(chunk, wanted)
-                found.append(part)
                 left -= len(part)
+                yield part
                 chunk = self._zlib.unconsumed_tail
                 if not chunk and len(part) < wanted:
                     break
@@ -211,7 +218,6 @@ class _Inflater:
             raise _not_gzip() from error
         if self._zlib.unused_data:
             raise _not_gzip()
-        return found
 
     def finish(self) -> None:
         """InvalidInputError when the stream has no end."""
@@ -224,13 +230,16 @@ def _not_gzip() -> InvalidInputError:
 
 
 async def beside_loop(request: Request, size_bytes: int, limits: BodyLimits, work: Callable[[], T]) -> T:
-    """The result of work on a body of this size, done in a thread where it is large: the very large one at a time."""
+    """The result of work on a body of this size, done in a thread where it is large: one of each credential in line."""
     if size_bytes <= PARSE_BESIDE_LOOP_BYTES:
-        return await limits.of_the_loop.run(limit_key(request.client.host if request.client else ""), work)
-    if size_bytes <= _LARGE_BYTES:
+        return await limits.of_the_loop.run(_address(request), work)
+    whose = str(getattr(request.state, "line_id", "") or _address(request))
+    async with limits.in_line_beside_loop.turn(whose), limits.one_beside_loop:
         return await anyio.to_thread.run_sync(work)
-    async with limits.one_large_at_a_time:
-        return await anyio.to_thread.run_sync(work)
+
+
+def _address(request: Request) -> str:
+    return limit_key(request.client.host if request.client else "")
 
 
 def refuse_gone(request: Request) -> None:

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NoReturn
 
 import msgspec
@@ -27,9 +28,13 @@ MAX_PATH_CHARACTERS = 1000
 _LONG_NUMBER = re.compile(rb"(?:\A|[:,\[\s-])[0-9]{19}")
 _HIDING_ESCAPE = re.compile(rb"\\u00(?:00|3[aA])")
 _FAR_EXPONENT = re.compile(rb"[0-9][eE][+-]?[0-9]{3,}\s*[,\]}]")
-MOST_FAR_EXPONENTS = 1000
-"""Numbers with exponents of three digits and more: msgspec takes ten microseconds for each, now and when it is read
-again, a hundred times what any other number takes."""
+LONG_NUMBER_CHARACTERS = 64
+_LONG_SPELLED = re.compile(rb"(?:\A|[:,\[\s])-?[0-9][0-9.eE+-]{%d,}" % (LONG_NUMBER_CHARACTERS - 1))
+MOST_DEAR_NUMBERS = 1000
+"""Numbers with exponents of three digits and more, or of 64 characters and more, whose zeros do what an exponent does:
+msgspec takes ten microseconds for each, now and when it is read again, a hundred times what any other number takes."""
+_LOOKED_THROUGH_BYTES = 128 * 1024
+_SPELLS_NUMBERS = np.isin(np.arange(256), np.frombuffer(b"0123456789.eE+-", np.uint8))
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
 _CONTAINERS = frozenset({dict, list})
@@ -85,8 +90,10 @@ class _PastLimitError(Exception):
 
 def parse_json(body: bytes, limits: JsonLimits) -> Any:
     """The document in ``body``, or InvalidInputError naming the first field that breaks a limit."""
-    if _may_have_far_exponents(body) and sum(1 for _ in _FAR_EXPONENT.finditer(body)) > MOST_FAR_EXPONENTS:
-        _refuse("body", None, f"at most {MOST_FAR_EXPONENTS} numbers with exponents of three digits")
+    if _may_have_long_numbers(body) and _are_many(_LONG_SPELLED, body):
+        _refuse("body", None, f"at most {MOST_DEAR_NUMBERS} numbers of {LONG_NUMBER_CHARACTERS} characters")
+    if _may_have_far_exponents(body) and _are_many(_FAR_EXPONENT, body):
+        _refuse("body", None, f"at most {MOST_DEAR_NUMBERS} numbers with exponents of three digits")
     try:
         document = _DECODER.decode(body)
         keys = _check_containers(document, limits.depth, limits.items) if type(document) in _CONTAINERS else 0
@@ -102,12 +109,35 @@ def parse_json(body: bytes, limits: JsonLimits) -> Any:
     return document
 
 
+def _are_many(pattern: re.Pattern[bytes], body: bytes) -> bool:
+    """Whether a pattern is found more than MOST_DEAR_NUMBERS times; it is looked for no further than that."""
+    found = 0
+    for at in range(0, len(body), _LOOKED_THROUGH_BYTES):  # others have the interpreter between two parts
+        found += sum(1 for _ in islice(pattern.finditer(body, at, at + _LOOKED_THROUGH_BYTES), MOST_DEAR_NUMBERS + 1))
+        if found > MOST_DEAR_NUMBERS:
+            return True
+    return False
+
+
+def _may_have_long_numbers(body: bytes) -> bool:
+    if len(body) < MOST_DEAR_NUMBERS * LONG_NUMBER_CHARACTERS:
+        return False
+    # Of so many characters in a row at least three are looked at one after the other: most bodies are judged by these.
+    found = _SPELLS_NUMBERS[np.frombuffer(body, np.uint8)[:: LONG_NUMBER_CHARACTERS // 3]]
+    if int(np.count_nonzero(found[:-2] & found[1:-1] & found[2:])) <= MOST_DEAR_NUMBERS:
+        return False
+    found = _SPELLS_NUMBERS[np.frombuffer(body, np.uint8)]
+    for width in (1, 2, 4, 8, 16, 32):
+        found = found[:-width] & found[width:]
+    return int(np.count_nonzero(found)) > MOST_DEAR_NUMBERS
+
+
 def _may_have_far_exponents(body: bytes) -> bool:
-    if len(body) < MOST_FAR_EXPONENTS * len("1e100,"):
+    if len(body) < MOST_DEAR_NUMBERS * len("1e100,"):
         return False
     spelled = np.frombuffer(body, np.uint8)
     letters, digits = (spelled[1:] | 0x20) == ord("e"), (spelled[:-1] - np.uint8(ord("0"))) < 10
-    return int(np.count_nonzero(letters & digits)) > MOST_FAR_EXPONENTS
+    return int(np.count_nonzero(letters & digits)) > MOST_DEAR_NUMBERS
 
 
 def _has_19_digits_in_a_row(body: bytes) -> bool:

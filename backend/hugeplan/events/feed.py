@@ -123,6 +123,8 @@ class EventFeed:
 
     async def _batch(self, position: int) -> tuple[list[FleetEvent], int | None]:
         """From memory where it reaches back that far, else from the table; and the id after which there may be more."""
+        if self._last_id is not None and position >= self._last_id:
+            return [], None  # who listens from now on does not wait for those who read the past
         if self._events and self._events[0].id <= position + 1:
             newer = [*takewhile(lambda event: event.id > position, reversed(self._events))]
             batch = newer[: -_BATCH - 1 : -1]

@@ -452,6 +452,8 @@ async def verify_plan(session: ReadSession, plan_id: UUID) -> PlanVerification:
     if row.node_id is None:
         raise ConflictError("This plan was made for no observed node, so there is no report to verify it with.")
     node = await fleet.get_stored(session, row.node_id)
+    if not isinstance(session, WriteSession):
+        await session.release()  # many may wait for the thread
     loop = asyncio.get_running_loop()
     found = await loop.run_in_executor(_VERIFYING, _verdict, plan_id, row.plan, row.schema_version, node)
     return PlanVerification(

@@ -109,7 +109,18 @@ async def test_two_hosts_are_refused(service: Service) -> None:
     assert_problem(answer, 400, "bad-request")
 
 
+LONG = ("0." + "0" * 205 + "7" * 205 + "e-99", "7" * 200 + "0" * 90 + "e9", "-0." + "0" * 62 + "1")
 FAR = ("1e308", "1.7976931348623157E+308", "-5e-324", "1e-0000300", "0e999", "2.5e290 ", "1e300\n")
+
+
+@pytest.mark.parametrize("number", LONG)
+def test_numbers_whose_zeros_do_what_an_exponent_does_are_refused(number: str) -> None:
+    """19,900 of the first, some kB as gzip, held the interpreter for 0.25 s each time that they were read."""
+    limits, body = JsonLimits.of(Settings()), f"[{','.join([number] * 19_900)}]".encode()
+    began = time.process_time()
+    with pytest.raises(InvalidInputError, match="numbers of 64 characters"):
+        parse_json(body, limits)
+    assert time.process_time() - began < 0.15
 
 
 @pytest.mark.parametrize("number", [*FAR, "1e99", "1.7976931348623157", "0.5e-9", "18446744073709551615"])
@@ -133,8 +144,14 @@ def test_a_few_far_numbers_and_many_texts_that_look_like_them_are_taken() -> Non
         "far": [1e308, 5e-324] * 500,
         "hashes": [hashlib.sha256(str(number).encode()).hexdigest() for number in range(5_000)],
         "words": ["1e300"] * 5_000,
+        "long": [0.1] * 1_000,
+        "lists": [",".join(map(str, range(20)))] * 2_000,
+        "digits": ["7" * 70] * 2_000,
     }
+    long = "0.1" + "0" * 70
     for separators in ((",", ":"), (", ", ": ")):
+        body = json.dumps(document, separators=separators).replace("0.1", long)
+        assert parse_json(body.encode(), JsonLimits.of(Settings())) == document
         assert parse_json(json.dumps(document, separators=separators).encode(), JsonLimits.of(Settings())) == document
 
 

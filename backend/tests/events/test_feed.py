@@ -112,6 +112,27 @@ async def test_the_past_of_others_holds_nobody_up_who_listens_from_now_on(
             task.cancel()
 
 
+async def test_who_listens_from_now_on_asks_for_nothing_of_the_past(service: Service) -> None:
+    """On a process that had no event in memory the first batch came behind 256 replays of others: after 9 s."""
+    await add(service, "run_added", 3)
+    heard = EventFeed(service.database)
+    watching = asyncio.create_task(heard.run_forever())
+    try:
+        async with aclosing(heard.listen(None, uuid4())) as first, asyncio.timeout(20):
+            waits = asyncio.create_task(anext(first))
+            while heard._last_id is None:
+                await asyncio.sleep(0.01)
+            async with heard._reading, aclosing(heard.listen(None, uuid4())) as events:  # others read the past
+                hears = asyncio.create_task(anext(events))
+                while heard._listeners < 2:
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(0.05)
+                await add(service, "run_added")
+                assert (await hears).id == (await waits).id
+    finally:
+        watching.cancel()
+
+
 class Line(asyncio.Lock):
     """A lock that notes how many others were let in while one waited for it, by the waiting task's name."""
 
@@ -138,7 +159,7 @@ async def test_one_credentials_replays_take_turns_with_anothers(
     monkeypatch.setattr(feed, "REPLAY_SECONDS", 0.01)
     heard = EventFeed(service.database)
     heard._pausing = line = Line()
-    heard._last_id = 0
+    heard._last_id = 0 if source == "memory" else None  # None: nothing was read yet
     await add(service, "run_added", 95)
     for _ in range(10 if source == "memory" else 0):
         await heard._read()

@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 from conftest import REPOSITORY
+from sqlalchemy.pool import QueuePool
+from support.service import Service
 
 from hugeplan.fleet import service as fleet
 from hugeplan.scenarios import saved_plans
@@ -71,7 +73,7 @@ async def test_a_plan_of_no_node_cannot_be_verified(planner: httpx.AsyncClient) 
 
 
 async def test_verifications_are_worked_out_one_after_the_other_beside_everybody_else(
-    planner: httpx.AsyncClient, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    service: Service, planner: httpx.AsyncClient, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A viewer's eight at a time, of a large plan and report, held everybody up for 5 s: each was 0.3 s of the loop."""
     node_id = (await agent.post("/api/v1/reports", json=EXAMPLE)).json()["node_id"]
@@ -79,10 +81,14 @@ async def test_verifications_are_worked_out_one_after_the_other_beside_everybody
     kept = (await planner.post("/api/v1/plans", json=body)).json()["id"]
     at_work: list[int] = []
     seen: list[tuple[str, int, bool]] = []
+    connections: list[int] = []
 
     def noted(name: str, real: Any) -> Any:
         def work(*given: Any) -> Any:
             at_work.append(1)
+            pool = service.database.engine.pool
+            assert isinstance(pool, QueuePool)
+            connections.append(pool.checkedout())
             seen.append((name, len(at_work), threading.current_thread() is threading.main_thread()))
             time.sleep(0.01)
             at_work.pop()
@@ -97,3 +103,4 @@ async def test_verifications_are_worked_out_one_after_the_other_beside_everybody
     answers = await asyncio.gather(*(planner.get(url) for _ in range(4)))
     assert [answer.status_code for answer in answers] == [200] * 4
     assert sorted(seen) == [(name, 1, False) for name in ("newest_of", "read_plan", "verify") for _ in range(4)]
+    assert min(connections[1:]) == 0  # those that wait for the thread hold none, once they have read

@@ -52,17 +52,18 @@ async def answer_report(request: Request) -> Response:
         if not raw:
             raise no_body()
         async with intake.report_turns.turn(known.line_id):
-            async with body.turn():
-                incoming = await _read(request, raw, known)
+            is_beside = is_large(raw)
+            async with body.turn(alone=is_beside):
+                incoming = await _read(request, raw, known, is_beside=is_beside)
             kept_bytes = max(LEAST_BYTES, len(incoming.document), len(raw) // MOST_PACKED)
             del raw  # its node may be locked for seconds: neither its bytes nor its turn are kept
             return await _store(request, incoming, known.line_id, kept_bytes)
 
 
-async def _read(request: Request, raw: bytes, known: Admitted) -> Incoming:
+async def _read(request: Request, raw: bytes, known: Admitted, *, is_beside: bool) -> Incoming:
     state: State = request.app.state
     limits, token_id = state.intake.limits, UUID(known.token_id)
-    if is_large(raw):
+    if is_beside:
         large = await read_beside(state.sandbox, raw, limits.json, whose=known.line_id)
         return large_taken_over(large, token_id=token_id, now=datetime.now(UTC))
 
