@@ -85,7 +85,7 @@ def _width(gain: Gain) -> float:
 def _recomputed(node: NodeFacts, gain: Gain, planned: InstancePlan, variants: list[DatabaseInstance]) -> list[Gain]:
     demands: Mapping[int, object] = {gain.page_bytes: planned.demand}
     solved = gains_of_all(node, [(variant, demands) for variant in variants])  # type: ignore[misc]
-    return [next(one for one in of if one.backing_kind == "hugetlb") for of in solved]
+    return [next(one for one in of.shown if one.backing_kind == "hugetlb") for of in solved]
 
 
 def _variants(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hugeplan.planner.choice.page_size_candidate import Candidate, CandidateSetting, candidate_at, candidate_sizes
 from hugeplan.planner.demand import DemandContext, Engine, OnShortage, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.gain.page_size_gain import gains_of_all
+from hugeplan.planner.gain.page_size_gain import Gains, gains_of_all
 from hugeplan.planner.memory.page_tables import InstanceTables, instance_tables
 from hugeplan.planner.model import DatabaseInstance, Demand, Gain, NodeFacts, Policy
 from hugeplan.planner.remembered import Answers, Key, remembered
@@ -127,13 +127,13 @@ def _prepared(weighing: _Weighing, instance: DatabaseInstance) -> _Prepared:
 
 def _with_gains(weighing: _Weighing, prepared: Sequence[_Prepared]) -> list[InstanceCandidates]:
     node = weighing.node
-    found: Sequence[tuple[Gain, ...]] = [()] * len(prepared)
+    found: Sequence[Gains] = [Gains((), {})] * len(prepared)
     if weighing.weigh_gains and prepared:
         found = gains_of_all(node, [(one.instance, one.demands) for one in prepared])
     return [_all_candidates(weighing, one, gains) for one, gains in zip(prepared, found, strict=True)]
 
 
-def _all_candidates(weighing: _Weighing, one: _Prepared, gains: tuple[Gain, ...]) -> InstanceCandidates:
+def _all_candidates(weighing: _Weighing, one: _Prepared, gains: Gains) -> InstanceCandidates:
     node, instance = weighing.node, one.instance
     base = one.demands[node.base_page_bytes]
     setting = CandidateSetting(
@@ -150,7 +150,7 @@ def _all_candidates(weighing: _Weighing, one: _Prepared, gains: tuple[Gain, ...]
         base_demand=base,
         base_tables_bytes=one.tables[node.base_page_bytes].bytes,
         candidates=tuple(candidates),
-        gains=gains,
+        gains=gains.shown,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from hugeplan.planner.demand import Engine, PageChoice, engine_named
 from hugeplan.planner.errors import PageSizeError
+from hugeplan.planner.gain.page_size_gain import Gains
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
 from hugeplan.planner.memory.page_tables import InstanceTables, returned_tables_bytes
 from hugeplan.planner.memory.pools import most_idle_bytes, most_slack_pages, present_pages
@@ -147,7 +148,7 @@ class CandidateSetting:
     engine: Engine
     policy: Policy
     tables: Mapping[int, InstanceTables]
-    gains: tuple[Gain, ...]
+    gains: Gains
 
 
 def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
@@ -237,12 +238,12 @@ def pool_gain(page_bytes: int, found: tuple[Gain, ...]) -> Gain | None:
     return next((gain for gain in found if gain.page_bytes == page_bytes and gain.backing.upper() != "THP"), None)
 
 
-def gain_score(instance: DatabaseInstance, page_bytes: int, found: tuple[Gain, ...]) -> float:
+def gain_score(instance: DatabaseInstance, page_bytes: int, found: Gains) -> float:
     """Likely gain in per cent of throughput times the weight; no speed-up known counts as none."""
-    gain = pool_gain(page_bytes, found)
+    gain = pool_gain(page_bytes, found.shown)
     if gain is None or gain.speedup is None:
         return 0.0
-    return instance.weight * 100.0 * (gain.speedup.likely - 1.0)
+    return instance.weight * 100.0 * (found.own[page_bytes] - 1.0)
 
 
 def ruled_out(engine: Engine, instance: DatabaseInstance) -> str | None:

@@ -199,7 +199,7 @@ def not_above(saving: Saving, most: Saving) -> Saving:
     likely = min(saving.ns.likely, most.ns.likely)
     high = max(likely, min(saving.ns.high, most.ns.high))
     ns = Range(min(saving.ns.low, most.ns.low, likely), likely, high)
-    return replace(saving, ns=ns)
+    return replace(saving, ns=ns, own_ns=min(saving.own_ns, most.own_ns))
 
 
 def over_scenarios(found: Sequence[Saving]) -> Saving:
@@ -207,7 +207,8 @@ def over_scenarios(found: Sequence[Saving]) -> Saving:
     ranges = [saving.ns for saving in found]
     likely = sum(r.likely for r in ranges) / len(ranges)
     ns = Range(min(r.low for r in ranges), likely, max(r.high for r in ranges))
-    return Saving(ns, any(saving.extrapolated for saving in found), any(saving.may_lose for saving in found))
+    own_ns = sum(saving.own_ns for saving in found) / len(found)
+    return Saving(ns, any(saving.extrapolated for saving in found), any(saving.may_lose for saving in found), own_ns)
 
 
 def is_described(instance: DatabaseInstance) -> bool:

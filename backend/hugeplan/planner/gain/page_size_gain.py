@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.demand.accesses import AccessProfile
@@ -18,10 +18,22 @@ from hugeplan.planner.demand.published_bands import band_of
 from hugeplan.planner.gain.cases import Case, Scenario, is_described, savings_of
 from hugeplan.planner.gain.measured_here import measured_in_place, moved_alike, shape_of
 from hugeplan.planner.gain.translation_saving import NATIVE_BOUND, NESTED_BOUND, Saving, l1_miss_ns
-from hugeplan.planner.gain.walk_bound import bounded_by_walks
+from hugeplan.planner.gain.walk_bound import bounded_by_walks, most_speedup
 from hugeplan.planner.gain.walk_cost import ASSUMED_MEMORY_NS
 from hugeplan.planner.memory.page_tables import instance_tables
-from hugeplan.planner.model import KIB, MIB, Confidence, DatabaseInstance, Demand, Gain, NodeFacts, Range, Source, Term
+from hugeplan.planner.model import (
+    KIB,
+    MIB,
+    Confidence,
+    DatabaseInstance,
+    Demand,
+    Gain,
+    NodeFacts,
+    Range,
+    Source,
+    Term,
+    WalkShare,
+)
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_change, with_minus
 
@@ -34,12 +46,22 @@ THP_PAGE_BYTES, THP_BASE_PAGE_BYTES = 2 * MIB, 4 * KIB
 
 def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> tuple[Gain, ...]:
     """The gains of one instance; see :func:`gains_of_all`."""
-    return gains_of_all(node, [(instance, demands)])[0]
+    return gains_of_all(node, [(instance, demands)])[0].shown
 
 
-def gains_of_all(
-    node: NodeFacts, wanted: Sequence[tuple[DatabaseInstance, Mapping[int, Demand]]]
-) -> list[tuple[Gain, ...]]:
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """``shown``: what is said of each page size. ``own``: by page size of a pool, the likely speed-up (x) that decides.
+
+    Trials of other nodes move what is shown, and never what is chosen: anybody with an agent's token sends them, and
+    took huge pages away from nodes that he never saw (docs/adr/0049).
+    """
+
+    shown: tuple[Gain, ...]
+    own: Mapping[int, float]
+
+
+def gains_of_all(node: NodeFacts, wanted: Sequence[tuple[DatabaseInstance, Mapping[int, Demand]]]) -> list[Gains]:
     """By instance, the gain of every page size in its demands (page bytes -> demand) against the node's base page.
 
     Smallest first. The base page size itself, where asked for, gets a gain of zero and its page-table bytes. Where the
@@ -57,23 +79,52 @@ def _gains(
     instance: DatabaseInstance,
     demands: Mapping[int, Demand],
     weighed: Mapping[int, tuple[Case, Saving]],
-) -> tuple[Gain, ...]:
+) -> Gains:
     results: list[Gain] = []
+    own: dict[int, float] = {}
     for page_bytes in sorted(demands):
         if page_bytes not in weighed:
             results.append(_base_gain(node, instance, demands[page_bytes]))
             continue
         case, saving = weighed[page_bytes]
         results.append(_gain(node, instance, case, saving))
+        has_rate = instance.workload.operations_per_second_per_busy_core is not None
+        own[page_bytes] = _own(node, case, saving, has_rate=has_rate)
         if page_bytes == THP_PAGE_BYTES and node.base_page_bytes == THP_BASE_PAGE_BYTES:
             results.extend(_thp_gain(node, case.demand, results[-1]))
     if not weighed or not (node.trials or instance.walks_now):
-        return tuple(results)
+        return Gains(tuple(results), own)
     case, _ = next(iter(weighed.values()))
     clients = case.processes if case.demand.process_per_connection else instance.workload.active_connections
     shape, cost = shape_of(instance, case.demand, clients), case.profile.operation_ns.likely
     tried = [measured_in_place(gain, node.trials, shape, cost) for gain in results]
-    return tuple(bounded_by_walks(gain, instance.walks_now, cost) for gain in moved_alike(tried, cost))
+    shown = tuple(bounded_by_walks(gain, instance.walks_now, cost) for gain in moved_alike(tried, cost))
+    return Gains(shown, _own_here(own, shown, instance.walks_now))
+
+
+def _own(node: NodeFacts, case: Case, found: Saving, *, has_rate: bool) -> float:
+    """The likely speed-up of a pool without the trials of other nodes."""
+    virtualised = _is_virtualised(node)
+    likely = Range(found.own_ns, found.own_ns, found.own_ns)
+    saving = _within_operation(likely, case.profile.operation_ns.likely, virtualised) if has_rate else likely
+    cost = case.profile.operation_ns if has_rate else _cost_with(saving, case.profile)
+    return _ratio(saving.likely, cost.likely, _bound(virtualised))
+
+
+def _own_here(own: Mapping[int, float], shown: Sequence[Gain], walks: WalkShare | None) -> dict[int, float]:
+    """These as a trial of the node itself and its page walks have them, which move what is shown in the same way."""
+    most = math.inf if walks is None else most_speedup(walks)
+    measured = {
+        gain.page_bytes: gain.speedup.likely
+        for gain in shown
+        if gain.backing_kind == "hugetlb" and gain.measured_here is not None and gain.speedup is not None
+    }
+    first = next((page_bytes for page_bytes in measured if page_bytes in own), None)
+    factor = 1.0 if first is None else measured[first] / own[first]
+    return {
+        page_bytes: measured.get(page_bytes, likely if likely == 1.0 else min(factor * likely, most))
+        for page_bytes, likely in own.items()
+    }
 
 
 def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> Gain:
@@ -128,7 +179,7 @@ def _thp_gain(node: NodeFacts, demand: Demand, pool: Gain) -> tuple[Gain, ...]:
 
 def _gain(node: NodeFacts, instance: DatabaseInstance, case: Case, found: Saving) -> Gain:
     page_bytes, profile, scenarios = case.page_bytes, case.profile, case.scenarios
-    virtualised = node.hardware is None or node.hardware.virtualised is not False
+    virtualised = _is_virtualised(node)
     rate = instance.workload.operations_per_second_per_busy_core
     cost_source = Source.GIVEN if rate else Source.ASSUMED
     saving = found.ns if rate is None else _within_operation(found.ns, profile.operation_ns.likely, virtualised)
@@ -215,6 +266,15 @@ def _cost_with(saving: Range, profile: AccessProfile) -> Range:
     return Range(low, likely, max(likely, cost.high))
 
 
+def _is_virtualised(node: NodeFacts) -> bool:
+    """Also where it is not known."""
+    return node.hardware is None or node.hardware.virtualised is not False
+
+
+def _ratio(saving_ns: float, cost_ns: float, bound: float) -> float:
+    return cost_ns / (cost_ns - min(saving_ns, cost_ns * (1.0 - 1.0 / bound)))
+
+
 def _bound(virtualised: bool) -> float:
     return NESTED_BOUND if virtualised else NATIVE_BOUND
 
@@ -228,7 +288,7 @@ def _speedup(saving: Range, cost_ns: Range, source: Source, virtualised: bool) -
     bound = _bound(virtualised)
 
     def of(ns: float, cost: float) -> float:
-        return cost / (cost - min(ns, cost * (1.0 - 1.0 / bound)))
+        return _ratio(ns, cost, bound)
 
     likely = of(saving.likely, cost_ns.likely)
     corners = [of(ns, cost) for ns in (saving.low, saving.high) for cost in (cost_ns.low, cost_ns.high)]

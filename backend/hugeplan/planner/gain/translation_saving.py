@@ -228,11 +228,13 @@ class Saving:
     """ns that an operation saves, and whether a walk's cost lies outside what was measured.
 
     ``may_lose``: whether the model itself allows a loss; a range also reaches below zero where measurements differed.
+    ``own_ns``: the likely saving as it is without trials of other nodes.
     """
 
     ns: Range
     extrapolated: bool
     may_lose: bool = False
+    own_ns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +315,7 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
     if not described:
         low = min(low, -scattered_loss_ns(profile, machine))
     may_lose, extrapolated = low < 0.0, crossing.is_extrapolated()
-    likely_ns = slow * likely
+    own_ns = likely_ns = slow * likely
     if profile.model_error is not None:
         least, likely_ns, most = _as_measured(likely_ns, profile, profile.model_error)
         if machine.walk_cost.measured and described and not extrapolated:
@@ -323,7 +325,7 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
     # More than all the time that translation takes cannot be saved, whatever clients' measurements differed by.
     high = min(max(high, likely_ns), whole)
     likely_ns = min(likely_ns, high)
-    return Saving(Range(min(low, likely_ns), likely_ns, high), extrapolated, may_lose=may_lose)
+    return Saving(Range(min(low, likely_ns), likely_ns, high), extrapolated, may_lose, min(own_ns, whole))
 
 
 def _as_measured(likely_ns: float, profile: AccessProfile, error: ModelError) -> tuple[float, float, float]:
