@@ -50,6 +50,17 @@ SETTINGS: Final = (
     ("redis_config_maxmemory", "redis", "maxmemory", ""),
 )
 
+#: The labels that name what a series tells of: without one of them it is not read. Any program may leave labels out, and
+#: what has no name is not one thing.
+NAMED_BY: Final = {
+    **dict.fromkeys((NODE_INFO, CAPACITY, ALLOCATABLE), ("node",)),
+    **dict.fromkeys((CONTAINERS, REQUESTS, LIMITS), ("namespace", "pod", "container")),
+    **dict.fromkeys((PHASES, POD_USE), ("namespace", "pod")),
+    PODS: ("namespace", "pod", "node"),  # a pod that waits for a node has none
+    **dict.fromkeys((UNAME, MEMINFO, CPUS, HOST_USE), ("instance",)),
+    NUMA: ("instance", "node"),
+}
+
 #: The labels that are read: of each series the others are dropped.
 _READ: Final = (
     "__name__ cluster container exported_namespace exported_pod image image_spec instance internal_ip job"
