@@ -8,11 +8,13 @@ its folder would lock it out, and that user could put a link where root writes. 
 from __future__ import annotations
 
 import errno
+import grp
 import os
 import pwd
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 SERVICE_USER = "hugeplan-agent"
@@ -35,42 +37,46 @@ def as_owner_of(path: Path, make: int | None = None) -> Iterator[None]:
     """For the time of the block root is the user who could lead this folder elsewhere at any moment, if there is one.
 
     What root makes is then that user's, and a link leads only where that user may go. Raises OSError, also where a
-    group or all may lead it elsewhere: nobody knows then whose rights would do. ``make``: the mode with which missing
-    folders are made, as root each in what is known to be root's, so that nobody else can make it first.
+    group, all or a second user may lead it elsewhere: nobody knows then whose rights would do. ``make``: the mode with
+    which missing folders are made, each in one that has been judged, so that nobody else can make it first.
     """
-    user = _who_may_lead(path, make) if os.geteuid() == 0 else None
-    if user is None:
+    with ExitStack() as back:
+        if os.geteuid() == 0:
+            _become_who_may_lead(path, make, back)
         if make is not None:
             path.mkdir(mode=make, parents=True, exist_ok=True)
         yield
-        return
-    groups, group = os.getgroups(), os.getegid()
-    try:
-        os.setgroups([])
-        os.setegid(user[1])
-        os.seteuid(user[0])
-        if make is not None:
-            path.mkdir(mode=make, parents=True, exist_ok=True)
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(group)
-        os.setgroups(groups)
 
 
-def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
-    """User and group of the first that is not root's on the way to a path, links of root's included."""
+@dataclass(frozen=True)
+class _User:
+    """Whom root acts as. ``groups``: those whose only member that user is; root's own group counts as such."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = (0,)
+
+    @property
+    def words(self) -> str:
+        return f"root and user {self.uid}" if self.uid else "root"
+
+
+def _become_who_may_lead(path: Path, make: int | None, back: ExitStack) -> None:
+    """Walk to a path, and become the first user on the way that is not root, who can change all that follows.
+
+    So the rest is walked with that user's rights, and nobody but root and that user may lead it elsewhere.
+    """
     here, left, is_anybodys = Path("/"), [*reversed(path.absolute().parts)], False
+    me, since = _User(0, 0), here
     users = users_mounts()
     for _ in range(MOST_STEPS):
         if not left:
-            return None
+            return
         above, name = here, left.pop()
         here = here.parent if name == ".." else here / name
-        if here in users:
-            return users[here]
+        served = users.get(here)
         try:
-            state = here.lstat()
+            state = None if served else here.lstat()  # who serves a mount may leave root waiting
         except FileNotFoundError:
             if make is not None:
                 with suppress(FileExistsError):  # what somebody made meanwhile is judged as what was there before
@@ -79,26 +85,61 @@ def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
                 continue
             if is_anybodys:  # a sticky folder: whoever likes makes it at any moment
                 raise
-            return None  # root alone makes it
-        is_hosts = state.st_uid == UNNAMED and _is_unnamed()
-        if is_hosts and stat.S_ISLNK(state.st_mode):
+            return  # root alone makes it, or who leads
+        is_link = state is not None and stat.S_ISLNK(state.st_mode)
+        is_hosts = state is not None and state.st_uid == UNNAMED and _is_unnamed()
+        if is_hosts and is_link:
             raise PermissionError(errno.EACCES, f"{here} is a link of nobody knows which user of the host")
-        if state.st_uid != 0 and not is_hosts:
-            # Not the folder's group, which is often still root's.
-            with suppress(KeyError):
-                return state.st_uid, pwd.getpwuid(state.st_uid).pw_gid
-            return state.st_uid, state.st_gid
-        if stat.S_ISLNK(state.st_mode):
+        if is_anybodys and is_link and me.uid:  # of that user, perhaps, but others may have moved it there
+            raise PermissionError(errno.EACCES, f"{here} is a link where everybody may put one: use another folder")
+        owner = served or _owner(state, is_hosts=is_hosts)
+        if owner[0] not in (0, me.uid):
+            if me.uid:
+                whose = f"{since} belongs to user {me.uid} and {here} to user {owner[0]}"
+                raise PermissionError(errno.EACCES, f"{whose}, and root acts as one of them: use another folder")
+            me, since = _become(*owner, back), here
+        if state is None:
+            return
+        if is_link:
             left += reversed(here.readlink().parts)
             here = here.parent
             continue
-        is_only_roots = state.st_gid == 0 and not _has_access_list(here)
-        is_anybodys = bool(state.st_mode & (stat.S_IWOTH if is_only_roots else stat.S_IWOTH | stat.S_IWGRP))
-        if is_anybodys and not state.st_mode & stat.S_ISVTX:  # as hugeplan.unprivileged.require_own judges
-            what = f"{here} (group {state.st_gid}, mode {stat.filemode(state.st_mode)})"
-            advice = f"chmod go-w {here}, or use another folder"
-            raise PermissionError(errno.EACCES, f"{what} can be changed by others than root: {advice}")
+        is_anybodys = _is_anybodys(here, state, me)
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _is_anybodys(here: Path, state: os.stat_result, me: _User) -> bool:
+    """Whether others may make names there, in a sticky folder; PermissionError where they may also replace some."""
+    is_only_ours = state.st_gid in me.groups and not _has_access_list(here)
+    is_anybodys = bool(state.st_mode & (stat.S_IWOTH if is_only_ours else stat.S_IWOTH | stat.S_IWGRP))
+    if is_anybodys and not state.st_mode & stat.S_ISVTX:  # as hugeplan.unprivileged.require_own judges
+        what = f"{here} (group {state.st_gid}, mode {stat.filemode(state.st_mode)})"
+        advice = f"chmod go-w {here}, or use another folder"
+        raise PermissionError(errno.EACCES, f"{what} can be changed by others than {me.words}: {advice}")
+    return is_anybodys
+
+
+def _owner(state: os.stat_result | None, *, is_hosts: bool) -> tuple[int, int]:
+    """User and group to act as: not the folder's group, which is often still root's."""
+    if state is None or is_hosts:
+        return 0, 0
+    with suppress(KeyError):
+        return state.st_uid, pwd.getpwuid(state.st_uid).pw_gid
+    return state.st_uid, state.st_gid
+
+
+def _become(uid: int, gid: int, back: ExitStack) -> _User:
+    back.callback(os.setgroups, os.getgroups())  # called last: as root again
+    back.callback(os.setegid, os.getegid())
+    back.callback(os.seteuid, 0)
+    os.setgroups([])
+    os.setegid(gid)
+    os.seteuid(uid)
+    with suppress(KeyError):  # a user's private group has the user's name: new folders are open to it (pam_umask(8))
+        name, group = pwd.getpwuid(uid).pw_name, grp.getgrgid(gid)
+        if group.gr_name == name and set(group.gr_mem) <= {name}:
+            return _User(uid, gid, (0, gid))
+    return _User(uid, gid)
 
 
 def users_mounts() -> dict[Path, tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import grp
 import json
 import os
 import pwd
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,11 +94,7 @@ def test_in_another_users_folder_root_does_nothing_as_root(open_path: Path, act:
     spool.keep("health.json", {})
     (folder / ".x.0.tmp").touch()
     for path in (hers, *hers.rglob("*")):
-        if path == hers or not is_below:
-            os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
-        else:
-            os.chown(path, 0, NOBODY.pw_gid)
-            path.chmod(0o770)
+        os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
     did: set[tuple[int, int]] = set()
     WATCHED[str(hers)] = did
     try:
@@ -265,6 +262,109 @@ def test_root_writes_nothing_where_a_group_or_all_may_lead_it(
     assert bool(list(folder.iterdir())) is is_taken
 
 
+OTHER = 60_001
+"""A user id without a name."""
+
+
+def acts_as(path: Path, make: int | None = None) -> int:
+    """Whom root is for what it does at a path."""
+    with ownership.as_owner_of(path, make):
+        return os.geteuid()
+
+
+@AS_ROOT
+@pytest.mark.parametrize(
+    ("group", "mode", "is_taken"),
+    [
+        (NOBODY.pw_gid, 0o2775, False),
+        (NOBODY.pw_gid, 0o757, False),
+        (0, 0o777, False),
+        (0, 0o775, True),
+        (NOBODY.pw_gid, 0o2755, True),
+        (0, 0o700, True),
+        (0, 0o1777, True),
+        (NOBODY.pw_gid, 0o3775, True),
+    ],
+)
+def test_a_users_folder_that_others_may_change_is_judged_as_roots(
+    open_path: Path, group: int, mode: int, *, is_taken: bool
+) -> None:
+    """Through a link of one of the others root wrote into its owner's private folders, with that user's rights."""
+    shared, private = open_path / "shared", open_path / "private"
+    for folder in (shared, private, shared / "own"):
+        folder.mkdir()
+        os.chown(folder, NOBODY.pw_uid, group)
+    private.chmod(0o700)
+    shared.chmod(mode)
+    (shared / "link").symlink_to(private)
+    os.lchown(shared / "link", OTHER, OTHER)
+    (shared / "moved").symlink_to(private)
+    os.lchown(shared / "moved", NOBODY.pw_uid, NOBODY.pw_gid)
+    if not is_taken:
+        what = f"{shared} (group {group}, mode {stat.filemode(shared.stat().st_mode)}) can be changed by others than"
+        for name in ("own", "link", "moved", "new"):
+            with pytest.raises(PermissionError, match=re.escape(f"{what} root and user {NOBODY.pw_uid}: chmod go-w")):
+                acts_as(shared / name)
+        return
+    assert acts_as(shared / "own") == NOBODY.pw_uid
+    with pytest.raises(PermissionError, match=r"belongs to user|is a link where everybody"):
+        acts_as(shared / "link")
+    for name, words in (("moved", "is a link where everybody"), ("new", "No such file")):
+        if mode & stat.S_ISVTX:
+            with pytest.raises(OSError, match=words):
+                acts_as(shared / name)
+        else:
+            assert acts_as(shared / name) == NOBODY.pw_uid
+    assert acts_as(shared / "new/deep", make=0o700) == NOBODY.pw_uid
+    assert (shared / "new").stat().st_uid == NOBODY.pw_uid
+    assert (os.geteuid(), os.getegid()) == (0, 0), "and root is root again"
+
+
+@AS_ROOT
+@pytest.mark.parametrize("way", ["folder", "link", "sticky"])
+def test_root_acts_as_one_of_two_users_nowhere(open_path: Path, way: str) -> None:
+    hers, others = open_path / "hers", open_path / "others"
+    hers.mkdir()
+    hers.chmod(0o1777 if way == "sticky" else 0o755)
+    place = others if way == "link" else hers / "others"
+    place.mkdir()
+    os.chown(place, OTHER, OTHER)
+    os.chown(hers, NOBODY.pw_uid, NOBODY.pw_gid)
+    (hers / "link").symlink_to(others)
+    os.lchown(hers / "link", NOBODY.pw_uid, NOBODY.pw_gid)
+    words = f"{hers} belongs to user {NOBODY.pw_uid} and {place} to user {OTHER}, and root acts as one of them"
+    for act in (lambda path: acts_as(path, make=0o700), make_spool):
+        with pytest.raises((PermissionError, SpoolError), match=re.escape(words)):
+            act((hers / "link" if way == "link" else place) / "new")
+    assert list(place.iterdir()) == []
+
+
+@AS_ROOT
+@pytest.mark.parametrize("is_private", [True, False])
+def test_a_group_that_a_user_has_alone_is_that_user(
+    open_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_private: bool
+) -> None:
+    """Where users have groups of their own, new folders are often open to them (pam_umask(8))."""
+    group = grp.struct_group((NOBODY.pw_name, "x", NOBODY.pw_gid, [NOBODY.pw_name, *(["x"] if not is_private else [])]))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: group)
+    folder = open_path / "hers"
+    folder.mkdir()
+    os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
+    folder.chmod(0o775)
+    with ExitStack() as after:
+        if not is_private:
+            after.enter_context(pytest.raises(PermissionError, match="can be changed by others"))
+        assert acts_as(folder / "new", make=0o700) == NOBODY.pw_uid
+    # A list may name more than that group.
+    access = "0200000001000700ffffffff020007003930000004000500ffffffff10000700ffffffff20000000ffffffff"
+    try:
+        os.setxattr(folder, "system.posix_acl_access", bytes.fromhex(access))
+    except OSError:
+        pytest.skip("SKIP: a file system without access lists")
+    with pytest.raises(PermissionError, match="can be changed by others"):
+        acts_as(folder / "new")
+
+
 @AS_ROOT
 def test_in_a_user_namespace_the_hosts_users_lead_nobody_astray(
     open_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -306,7 +406,13 @@ def users_mount(place: Path, user: int) -> Iterator[None]:
 def test_who_serves_a_mount_of_fuse_may_lead_what_is_in_it(open_path: Path) -> None:
     """Whoever it says that it is: a backup went to that user as to root."""
     with users_mount(open_path / "größe ü", NOBODY.pw_uid):
-        assert ownership._who_may_lead(open_path / "größe ü/in/it", None) == (NOBODY.pw_uid, NOBODY.pw_uid)
+        assert acts_as(open_path / "größe ü/in/it") == NOBODY.pw_uid
+        hers = open_path / "hers"
+        hers.mkdir()
+        os.chown(hers, NOBODY.pw_uid + 1, 0)
+        (hers / "link").symlink_to("../größe ü/in")
+        with pytest.raises(PermissionError, match=rf"größe ü to user {NOBODY.pw_uid}"):
+            acts_as(hers / "link")
     assert not set(ownership.users_mounts()) & {open_path / "größe ü"}
 
 
