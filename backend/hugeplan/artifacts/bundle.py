@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import re
 import shlex
 import zipfile
 from bisect import bisect_left
@@ -37,6 +38,11 @@ _KEPT_BEFORE: Final = (
 )
 #: How a bundle's README begins.
 TITLE: Final = "# Huge pages of "
+#: The paths that a bundle's files can have, and its folders.
+FILE_PATH: Final = re.compile(
+    r"README\.md|verify\.sh|roll-back\.sh|nodes\.txt|(alternatives/|[0-9]+-)[a-z0-9_-]+/[A-Za-z0-9_][A-Za-z0-9_.@-]*"
+)
+FOLDER_PATH: Final = re.compile(r"alternatives(/[a-z0-9_-]+)?|[0-9]+-[a-z0-9_-]+")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _RESTARTS = {
     Restart.NOTHING: "nothing",

@@ -12,7 +12,7 @@ from hugeplan.artifacts import Artifact, Platform, outside, refused, render, wit
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
-from hugeplan.cli.files import read_found, write_bundle, write_file, write_none
+from hugeplan.cli.files import read_bundle, write_bundle, write_file, write_none
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 
 EPILOG: Final = """\
@@ -100,11 +100,7 @@ def _print_diff(arguments: argparse.Namespace, files: Sequence[BundleFile]) -> i
         raise InputError("--diff in-force: hugeplan apply applied no plan on this node, or it was rolled back")
     old = Path("/") / IN_FORCE if arguments.diff == "in-force" else Path(arguments.diff)
     if old.is_dir():
-        before = [
-            BundleFile(p.relative_to(old).as_posix(), data.decode(errors="replace"))
-            for p in sorted(old.rglob("*"))
-            if p.is_file() and (data := read_found(p)) is not None
-        ]
+        before = read_bundle(old, "--diff")
     else:
         document = read_plan(str(old))
         artifacts = rendered(document, arguments.platform if document.request is not None else None, force=True)

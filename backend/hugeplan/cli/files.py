@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import stat
 import sys
 import tempfile
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 MIB = 1024**2
 MOST_BYTES = 1024 * MIB
 """Of a file: more is no input of ours, or has no end."""
+#: Of a folder with a plan's files: 256 databases have 271 files of 1.8 MB, the README with a quarter of it.
+_MOST_FILES, _MOST_OF_FILE, _MOST_OF_BUNDLE = 4000, 2 * MIB, 16 * MIB
+_SHOWN = 3
 #: Rights of a program, and sums over a file's bytes: no new file has them.
 _OF_THE_BYTES = frozenset({"security.capability", "security.ima", "security.evm"})
 
@@ -54,7 +56,7 @@ def read_found(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
     None for what is no regular file with a size: the reader of a FIFO waits, and of /proc/kmsg, which is such a file.
     """
     try:
-        return _bounded(path, most_bytes, os.O_NONBLOCK)
+        return _bounded(path, most_bytes, os.O_NONBLOCK) or None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 
@@ -62,7 +64,7 @@ def read_found(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
 def _bounded(path: Path, most_bytes: int, flags: int) -> bytes | None:
     with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
         state = os.fstat(file.fileno())
-        is_one = stat.S_ISREG(state.st_mode) and 0 < state.st_size <= most_bytes
+        is_one = stat.S_ISREG(state.st_mode) and state.st_size <= most_bytes
         return file.read(state.st_size) if is_one else None
 
 
@@ -141,8 +143,8 @@ def write_file(path: Path, data: bytes, mode: int = 0o644, *, secret: bool = Fal
             _put(path, data, lambda file: _set_mode(file, mode), durable=secret)
 
 
-def read_there(path: Path, *, secret: bool = False) -> bytes | None:
-    """What a file holds that :func:`write_file` wrote; None without one. Root reads as it writes. OSError.
+def read_there(path: Path, *, secret: bool = False, most_bytes: int = MIB) -> bytes | None:
+    """What a file holds that :func:`write_file` wrote; None without one. Root reads as it writes. OSError, InputError.
 
     ``secret``: also where another user made the file, in a folder that is open to more than its owner.
     """
@@ -150,7 +152,7 @@ def read_there(path: Path, *, secret: bool = False) -> bytes | None:
         owner, is_open = to_write(path).lstat().st_uid, path.parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if secret and is_open and owner != os.geteuid():
             raise OSError(errno.EPERM, f"user {owner} made it; remove it, or name a folder of your own")
-        return _bounded(path, MIB, os.O_NOFOLLOW | os.O_NONBLOCK)
+        return _bounded(path, most_bytes, os.O_NOFOLLOW | os.O_NONBLOCK)
     return None
 
 
@@ -292,15 +294,63 @@ def _attributes(file: int) -> list[str]:
 
 def write_bundle(files: Sequence[BundleFile], folder: Path, option: str) -> None:
     """Write what differs; a file of an earlier bundle that the plan no longer has is named, not deleted."""
-    known = {folder / file.path for file in files}
+    known = {file.path for file in files}
     try:
         for file in files:
             write_file(folder / file.path, file.text.encode(), 0o755 if file.executable else 0o644)
-        for path in _of_steps(folder):
-            if path not in known:
-                sys.stderr.write(f"hugeplan: {path}: not a file of this plan any more\n")
+        for path in _of_bundle(folder, []):
+            if "/" in path and path not in known:
+                sys.stderr.write(f"hugeplan: {folder / path}: not a file of this plan any more\n")
     except OSError as error:
         raise InputError(f"{option} {folder}: {error.strerror}") from error
+
+
+def read_bundle(folder: Path, option: str) -> list[BundleFile]:
+    """A bundle that :func:`write_bundle` wrote, and what else has a name of one. InputError for more than one can hold.
+
+    Root reads as it writes. What no bundle has is named on standard error.
+    """
+    from hugeplan.artifacts.bundle import BundleFile  # noqa: PLC0415
+
+    others: list[str] = []
+    found, left = [], _MOST_OF_BUNDLE
+    try:
+        for path in _of_bundle(folder, others):
+            data = read_there(folder / path, most_bytes=min(left, _MOST_OF_FILE))
+            if data is None:
+                most = f"{_MOST_OF_FILE // MIB} MiB, or {_MOST_OF_BUNDLE // MIB} MiB with the files before it"
+                raise InputError(f"{option} {folder / path}: it has more than {most}; no bundle has so much")
+            left -= len(data)
+            found.append(BundleFile(path, data.decode(errors="replace")))
+    except OSError as error:
+        raise InputError(f"{option} {folder}: {error.strerror}") from error
+    if others:
+        shown = ", ".join([*others[:_SHOWN], *(["..."] if len(others) > _SHOWN else [])])
+        sys.stderr.write(f"hugeplan: {folder}: not read, as no bundle has such names: {shown}\n")
+    return found
+
+
+def _of_bundle(folder: Path, others: list[str]) -> list[str]:
+    """The paths in a folder that a bundle's files can have, whatever lies there. OSError, InputError.
+
+    Root looks as it writes. ``others`` gets the first names that no bundle has.
+    """
+    from hugeplan.artifacts.bundle import FILE_PATH, FOLDER_PATH  # noqa: PLC0415
+
+    found, places = [], [""]
+    for place in places:
+        with led_by(folder / place), os.scandir(folder / place) as entries:
+            for entry in entries:
+                path = f"{place}{entry.name}"
+                if FOLDER_PATH.fullmatch(path) and entry.is_dir(follow_symlinks=False):
+                    places.append(f"{path}/")
+                elif FILE_PATH.fullmatch(path):
+                    found.append(path)
+                elif len(others) <= _SHOWN:
+                    others.append(path)
+                if len(found) + len(places) > _MOST_FILES:
+                    raise InputError(f"{folder} has more than {_MOST_FILES} names of a bundle's files; no bundle has")
+    return sorted(found)
 
 
 def write_none(folder: Path, node: str, reason: str, option: str) -> None:
@@ -311,7 +361,7 @@ def write_none(folder: Path, node: str, reason: str, option: str) -> None:
         return
     try:
         with led_by(folder):
-            readme, left = folder / "README.md", len(_of_steps(folder))
+            readme, left = folder / "README.md", sum("/" in path for path in _of_bundle(folder, []))
             if left and (read_there(readme) or b"").startswith(TITLE.encode()):
                 write_file(readme, readme_of_none(node, reason).encode())
                 sys.stderr.write(
@@ -320,8 +370,3 @@ def write_none(folder: Path, node: str, reason: str, option: str) -> None:
                 )
     except OSError as error:
         raise InputError(f"{option} {folder}: {error.strerror}") from error
-
-
-def _of_steps(folder: Path) -> list[Path]:
-    found = sorted(folder.rglob("*"))
-    return [p for p in found if re.match(r"alternatives/|\d+-", p.relative_to(folder).as_posix()) and p.is_file()]

@@ -166,6 +166,60 @@ class TestCommand:
         assert status == 1
         assert "changed: 1-kernel_command_line/60-hugeplan.cfg" in text
 
+    def written(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> tuple[str, Path]:
+        path, out = tmp_path / "plan.json", tmp_path / "out"
+        path.write_text(document(request_of("postgresql")))
+        assert self.run(capsys, str(path), "--out", str(out))[0] == 0
+        return str(path), out
+
+    @pytest.mark.parametrize("name", ["README.md", "9-x/pod.yaml", "notes", ".git", "8-x"])
+    def test_a_diff_follows_no_link_and_reads_what_a_bundle_can_have(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+    ) -> None:
+        """Printed was what a link in a user's folder led to, as root may read it."""
+        path, out = self.written(capsys, tmp_path)
+        (tmp_path / "x").mkdir()
+        (tmp_path / "x/pod.yaml").write_text("secret")
+        (out / "9-x").mkdir()
+        (out / name).unlink(missing_ok=True)
+        (out / name).symlink_to(tmp_path / "x" if name in {".git", "8-x"} else tmp_path / "x/pod.yaml")
+        status, text, err = self.run(capsys, path, "--diff", str(out))
+        assert "secret" not in text + err
+        if name in {"README.md", "9-x/pod.yaml"}:
+            assert (status, text, err.count("\n")) == (2, "", 1)
+            assert f"{out / name} is not a regular file" in err
+        else:
+            assert (status, text) == (0, "")
+            assert err == f"hugeplan: {out}: not read, as no bundle has such names: {name}\n"
+
+    def test_an_empty_file_is_changed(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        path, out = self.written(capsys, tmp_path)
+        (out / "verify.sh").write_bytes(b"")
+        status, text, _ = self.run(capsys, path, "--diff", str(out))
+        assert (status, text.splitlines()[0]) == (1, "changed: verify.sh")
+
+    @pytest.mark.parametrize(
+        ("sizes", "named"),
+        [
+            ([3 << 20], "0: it has more than 2 MiB"),
+            ([300 << 20] * 5, "0: it has more than 2 MiB"),
+            ([2 << 20] * 8, "7: it has more than 2 MiB, or 16 MiB with the files before it"),
+            ([0] * 4001, "more than 4000 names"),
+        ],
+    )
+    def test_a_folder_of_more_than_a_bundle_can_hold_is_not_read(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, sizes: list[int], named: str
+    ) -> None:
+        """Of five files of 300 MB, which take 4 kB on the disk, root's memory took 6 GB."""
+        path, out = self.written(capsys, tmp_path)
+        (out / "9-x").mkdir()
+        for number, size in enumerate(sizes):
+            with (out / f"9-x/{number}").open("wb") as file:
+                file.truncate(size)
+        status, text, err = self.run(capsys, path, "--diff", str(out))
+        assert (status, text, err.count("\n")) == (2, "", 1)
+        assert named in err
+
     def test_what_is_no_file_in_the_place_of_a_file_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "out").mkdir()
         os.mkfifo(tmp_path / "out" / "README.md")

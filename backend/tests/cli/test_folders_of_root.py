@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hugeplan.artifacts.bundle import BundleFile
-from hugeplan.cli import import_inventory
-from hugeplan.cli.files import write_bundle
+from hugeplan.cli import InputError, import_inventory
+from hugeplan.cli.files import read_bundle, write_bundle
 from hugeplan.cli.plan_inventory import write_artifacts
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.csv_table import read_csv
@@ -53,3 +53,16 @@ def test_a_folder_that_another_user_made_first_is_written_to_as_that_user(
     monkeypatch.setattr(os, "mkdir", first)
     write(everybodys / "new" / "x")
     assert {path.lstat().st_uid for path in (everybodys / "new").rglob("*")} == {65534}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")
+@pytest.mark.parametrize("name", ["README.md", "1-x"])
+def test_a_bundle_in_another_users_folder_is_read_as_that_user(everybodys: Path, name: str) -> None:
+    """Between a look and what follows, that user may put a link to root's files or folders in the place of any."""
+    hers = everybodys / "hers"
+    write_bundle([BundleFile("README.md", "x"), BundleFile("1-x/y", "x")], hers, "--out")
+    os.chown(hers, 65534, 65534)
+    assert [file.path for file in read_bundle(hers, "--diff")] == ["1-x/y", "README.md"]
+    (hers / name).chmod(0o600)
+    with pytest.raises(InputError, match="Permission denied"):
+        read_bundle(hers, "--diff")
