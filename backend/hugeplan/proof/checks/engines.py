@@ -35,7 +35,7 @@ MAPPED = "pages mapped"
 MAX_DIFFERENT_PAIRS = 256
 """Different demands times different servers that are judged where it cannot be told which is which."""
 MOST_LIMITS = 4
-"""Short limits of a server that are told, the shortest of more. The agent sends one for each counter and page size."""
+"""Limits of a server that are judged, the shortest of more. The agent sends one for each counter and page size."""
 NAMES_SAID = 8
 """Of many servers or instances, the first."""
 _JUDGED_BY = ("huge_pages_status", "segments", "version", "memlock_limit_bytes", "memlock_limited")
@@ -375,16 +375,16 @@ class _Limits:
             title, why = "Whether a limit acts is not known", "The hugetlb controller was not read."
             return [unknown(LIMIT, instance.name, title, why)]
         claims = _Claims(instance, self._sizes(server))
-        short = [limit for limit in claims.limits if _bytes_of(limit) < claims.granted_bytes]  # all others hold it
-        if len(short) > MOST_LIMITS:
-            shortest = {id(limit) for limit in nsmallest(MOST_LIMITS, short, key=_bytes_of)}
-            short = [limit for limit in short if id(limit) in shortest]
+        judged = claims.limits
+        if len(judged) > MOST_LIMITS:
+            shortest = {id(limit) for limit in nsmallest(MOST_LIMITS, judged, key=_bytes_of)}
+            judged = [limit for limit in judged if id(limit) in shortest]
         cause = {State.WRONG: (because(Cause.LIMIT),)}
         return [
             replace(found, code=LIMIT, evidence=(*found.evidence, *cause.get(found.state, ())))
             if found.code == pod_limit.CODE
             else found
-            for found in findings_by(Facts(claims=tuple(map(claims.of, short))))
+            for found in findings_by(Facts(claims=tuple(map(claims.of, judged))))
             if found.state is not State.OK
         ] or [ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")]
 
@@ -440,8 +440,7 @@ class _Claims:
         self._pages = max(demand.pages, -(-max(demand.segment_bytes, sizes.mapped.get(size, 0)) // size))
         self._error_pages = 0 if size in sizes.mapped else demand.error_pages
         self._instance, self._size = instance, size
-        self.granted_bytes = (self._pages + demand.error_pages) * size
-        self._grant = {kubernetes_resource_name(size): self.granted_bytes}
+        self._grant = {kubernetes_resource_name(size): (self._pages + demand.error_pages) * size}
 
     def of(self, limit: Limit) -> Claim:
         """The claim beside one limit."""
