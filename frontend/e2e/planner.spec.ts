@@ -334,19 +334,19 @@ test.describe("the planner", () => {
       expect(await page.evaluate(() => document.body.scrollWidth - window.innerWidth)).toBeLessThanOrEqual(0);
     });
 
-  test("keeps 200 databases through reload, back, a second tab and the navigation", async ({
+  test("keeps 100 databases through reload, back, a second tab and the navigation", async ({
     signedIn: page,
     fleet,
     context,
   }) => {
-    const databases = Array.from({ length: 200 }, (_, index) => ({
+    const databases = Array.from({ length: 100 }, (_, index) => ({
       name: `db-${index}`,
       engine: "postgresql",
       settings: { shared_buffers: "64MB" },
     }));
     const fragment = toFragment({ form: { node: { memory: "512GiB" }, databases, tenants: [] } });
     await page.goto(`${fleet.server.url}/planner#${fragment}`);
-    const last = (of: typeof page) => of.getByRole("group", { name: "Database db-199" });
+    const last = (of: typeof page) => of.getByRole("group", { name: "Database db-99" });
     await expect(page.getByTestId("plan-headline")).toContainText("Reserve", { timeout: 60_000 });
     const buffers = last(page).getByRole("textbox", { name: "shared_buffers" });
     await buffers.fill("96MB");
