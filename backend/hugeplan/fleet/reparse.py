@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 import psycopg
-from sqlalchemy import delete, insert, select, text
+from sqlalchemy import delete, insert, select, text, tuple_
 from sqlalchemy.exc import OperationalError
 
 from hugeplan.benchmarks.records import wins_records
@@ -27,6 +27,8 @@ from hugeplan.fleet.ingest.batch import store_kept
 from hugeplan.fleet.sealed_samples import Numbers
 
 BATCH = 20
+KEYS: Final = 1_000
+"""Of a node's unread reports at a time: it may have sent one per second for a month."""
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Rows of before the column was there hold null. A sample may have been dropped since: nothing becomes smaller.
@@ -130,25 +132,41 @@ async def _unread_reports(database: Database, node_id: UUID, done: Reparsed) -> 
         .join(NodeRow, NodeRow.id == node_id)
         .where(row.node_id == node_id, row.received_at == ReportRow.received_at)
         .where(ReportRow.state == "newer_schema", ReportRow.schema_version <= incoming.SCHEMA_VERSION)
-        .order_by(row.received_at)
+        .order_by(row.received_at, row.report_id)
+        .limit(KEYS)
     )
-    async with database.read() as reading:
-        found = (await reading.execute(unread)).all()
-    for kept in found:
-        async with database.write() as session:
-            await repository.lock_node(session, node_id)  # the batch would not wait for it
-            of_it = select(row.document).where(
-                row.node_id == node_id, row.received_at == kept.received_at, row.report_id == kept.report_id
-            )
-            raw = unpack((await session.execute(of_it)).scalar_one())
-            try:
-                read = incoming.read_report(raw, msgspec.json.decode(raw), token_id=UUID(int=0), now=kept.received_at)
-            except InvalidInputError:
-                done.unreadable += 1
-                continue
-            for table in (ReportRow, ReportDocumentRow):
-                await session.execute(delete(table).where(table.node_id == node_id, table.report_id == kept.report_id))
-            connection = (await (await session.connection()).get_raw_connection()).driver_connection
-            assert isinstance(connection, psycopg.AsyncConnection)
-            await store_kept(connection, replace(read, machine_id=kept.machine_id))
-        done.reports += 1
+    after = _LONG_AGO, UUID(int=0)
+    while True:
+        async with database.read() as reading:
+            of_page = unread.where(tuple_(row.received_at, row.report_id) > after)
+            found = (await reading.execute(of_page)).all()
+        for received_at, report_id, machine_id in found:
+            async with database.write() as session:
+                is_read = await _unread_report(session, node_id, received_at, report_id, machine_id)
+            done.reports += is_read
+            done.unreadable += not is_read
+        if len(found) < KEYS:
+            return
+        after = found[-1].received_at, found[-1].report_id
+
+
+async def _unread_report(
+    session: WriteSession, node_id: UUID, received_at: datetime, report_id: UUID, machine_id: str
+) -> bool:
+    """Store one of them. False where today's parser refuses it."""
+    await repository.lock_node(session, node_id)  # the batch would not wait for it
+    row = ReportDocumentRow
+    of_it = select(row.document).where(
+        row.node_id == node_id, row.received_at == received_at, row.report_id == report_id
+    )
+    raw = unpack((await session.execute(of_it)).scalar_one())
+    try:
+        read = incoming.read_report(raw, msgspec.json.decode(raw), token_id=UUID(int=0), now=received_at)
+    except InvalidInputError:
+        return False
+    for table in (ReportRow, ReportDocumentRow):
+        await session.execute(delete(table).where(table.node_id == node_id, table.report_id == report_id))
+    connection = (await (await session.connection()).get_raw_connection()).driver_connection
+    assert isinstance(connection, psycopg.AsyncConnection)
+    await store_kept(connection, replace(read, machine_id=machine_id))
+    return True

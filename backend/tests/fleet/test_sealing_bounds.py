@@ -8,10 +8,11 @@ import os
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from support.reports import report
 from support.service import Service
 
@@ -126,3 +127,36 @@ async def test_unread_reports_are_read_one_at_a_time(service: Service, agent: ht
     with within():
         done = await reparse(service.database)
     assert (done.reports, done.unreadable) == (0, 51)
+
+
+async def test_unread_reports_are_found_some_at_a_time(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node may have left millions. Many may have arrived in one moment."""
+    await agent.post("/api/v1/reports", json=report())
+    await run(service, "UPDATE report_documents SET document = '{}'")
+    await run(service, DOCUMENTS)
+    await run(
+        service,
+        "INSERT INTO report_documents (node_id, received_at, report_id, document)"
+        " SELECT node_id, max(received_at), gen_random_uuid(), '{}' FROM report_documents, generate_series(1, 30)"
+        " GROUP BY node_id, generate_series",
+    )
+    await run(
+        service,
+        "INSERT INTO reports (node_id, report_id, received_at, content_sha256)"
+        " SELECT node_id, report_id, received_at, sha256('') FROM report_documents ON CONFLICT DO NOTHING",
+    )
+    await run(service, "UPDATE reports SET state = 'newer_schema', schema_version = 1")
+    monkeypatch.setattr("hugeplan.fleet.reparse.KEYS", 9, raising=False)
+    found: list[int] = []
+
+    def count(_: object, cursor: Any, statement: str, *__: object) -> None:
+        if "FROM report_documents JOIN reports" in statement:
+            found.append(cursor.rowcount)
+
+    event.listen(service.database.engine.sync_engine, "after_cursor_execute", count)
+    done = await reparse(service.database)
+    assert (done.reports, done.unreadable) == (0, 81)
+    assert sum(found) == 81
+    assert max(found) == 9
