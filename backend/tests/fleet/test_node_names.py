@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import runpy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +20,9 @@ from hugeplan.access.schemas import Role
 from hugeplan.artifacts.outside import is_host_name
 from hugeplan.db.exchange import Exchange
 from hugeplan.db.locks import AdvisoryLock
+from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.ingest.names import Claim, settle
+from hugeplan.fleet.reparse import reparse
 from hugeplan.planner.host_names import is_one_host
 
 FIRST, OTHER = "11" * 16, "22" * 16
@@ -152,7 +155,7 @@ async def test_names_that_only_begin_alike_are_not_read(
             await connection.execute(statement)
         now = datetime.now(UTC) + (timedelta() if is_alive else timedelta(days=2))
         (before,) = await (await connection.execute(read)).fetchone() or (0,)
-        shown = await settle(Exchange(connection, None), [Claim(now, OTHER, says)], now, alone=True)
+        shown = await settle(Exchange(connection, None), [Claim(now, OTHER, says)], now)
         (after,) = await (await connection.execute(read)).fetchone() or (0,)
     is_held = says not in {"cn-y.10.9.9.9", "10"} and "(machine" not in has
     is_refused = is_held and (is_alive or says == "cn-y")  # as many as that give nothing up
@@ -187,18 +190,93 @@ async def test_silent_machines_give_a_name_up_once(service: Service) -> None:
     assert await names(service) == apart | {FIRST: "db"}, "none was asked for"
 
 
-async def test_a_machine_has_only_names_that_its_enrolment_allows(service: Service) -> None:
+async def enrolled(service: Service, pattern: str, name: str) -> httpx.AsyncClient:
+    """OTHER's agent, with a token that was enrolled for names of a pattern."""
     async with await service.client_as(Role.ADMIN) as admin:
-        body = {"name": "web", "role": "enrolment", "limits": {"name_pattern": "web-*"}}
+        body: dict[str, Any] = {"name": pattern, "role": "enrolment", "limits": {"name_pattern": pattern}}
         token = (await admin.post("/api/v1/tokens", json=body)).json()["token"]
     async with service.client(token) as newcomer:
-        body = {"machine_id": OTHER, "node_name": "web-7"}
-        own = (await newcomer.post("/api/v1/enrolments", json=body)).json()["token"]
-    async with service.client(own) as agent_of_it:
+        body = {"machine_id": OTHER, "node_name": name}
+        return service.client((await newcomer.post("/api/v1/enrolments", json=body)).json()["token"])
+
+
+async def test_a_machine_has_only_names_that_its_enrolment_allows(service: Service) -> None:
+    async with await enrolled(service, "web-*", "web-7") as agent_of_it:
         for name, shown in (("prod-db", f"prod-db (machine {OTHER[:8]})"), ("web-8", "web-8")):
             answer = await agent_of_it.post("/api/v1/reports", json=report(machine_id=OTHER, node_name=name))
             assert answer.status_code == 201, answer.text
             assert await names(service) == {OTHER: shown}
+    await send(service, FIRST, "prod-db")
+    assert (await names(service))[FIRST] == "prod-db"
+
+
+async def unread(sender: httpx.AsyncClient, name: str) -> None:
+    """A report that this service cannot read yet: it reads no schema at all."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(incoming, "SCHEMA_VERSION", 0)
+        answer = await sender.post("/api/v1/reports", json=report(machine_id=OTHER, node_name=name))
+    assert (answer.status_code, answer.json()["state"]) == (201, "newer_schema")
+
+
+@pytest.mark.parametrize("is_revoked", [False, True])
+@pytest.mark.parametrize("pattern", ["web-*", "*"])
+async def test_a_report_that_is_read_later_gives_its_node_no_other_name(
+    service: Service, pattern: str, *, is_revoked: bool
+) -> None:
+    """Neither one that its enrolment does not allow, nor one of a silent machine; its next report may."""
+    await send(service, FIRST, "prod-db")
+    await heard_before(service, FIRST, 30)
+    async with await enrolled(service, pattern, "web-7") as sender:
+        await sender.post("/api/v1/reports", json=report(machine_id=OTHER, node_name="web-7"))
+        await unread(sender, "prod-db")
+        if is_revoked:
+            async with service.database.write() as session:
+                await session.execute(text("UPDATE tokens SET revoked_at = now() WHERE machine_id = :m"), {"m": OTHER})
+    assert (await reparse(service.database)).reports == 1
+    assert await names(service) == {FIRST: "prod-db", OTHER: "web-7"}
+    async with service.database.read() as session:
+        codes = list(await session.scalars(text("SELECT code FROM node_findings")))
+    assert "name_of_another" not in codes, "whose the name is was not asked"
+
+
+@pytest.mark.parametrize(("says", "shown"), [("web-7", "web-7"), ("prod-db", f"prod-db (machine {OTHER[:8]})")])
+async def test_a_node_that_is_first_known_by_an_unread_report_has_the_name_that_its_enrolment_allows(
+    service: Service, says: str, shown: str
+) -> None:
+    document = report(machine_id=OTHER, node_name=says)
+    document["sample"]["taken_at"] = (datetime.now(UTC) + timedelta(hours=1)).isoformat()  # as new as its arrival
+    async with await enrolled(service, "web-*", "web-7") as sender:
+        answer = await sender.post("/api/v1/reports", json=document | {"schema_version": 2})
+    assert (answer.status_code, answer.json()["state"]) == (201, "newer_schema")
+    assert await names(service) == {OTHER: shown}
+    async with service.database.write() as session:  # the upgrade: what was newer is of a schema that is read
+        await session.execute(text("UPDATE reports SET schema_version = 1"))
+        kept = {"document": json.dumps(document).encode()}
+        await session.execute(text("UPDATE report_documents SET document = :document"), kept)
+    assert (await reparse(service.database)).reports == 1
+    assert await names(service) == {OTHER: shown}
+    async with service.database.read() as session:
+        found = await session.scalar(text("SELECT count(*) FROM node_findings WHERE code = 'name_of_another'"))
+    assert found == (says != shown)
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+async def test_a_report_that_says_no_name_keeps_none_that_its_enrolment_does_not_allow(
+    service: Service, *, is_old: bool
+) -> None:
+    """It would be kept from its machine for as long as such reports come, and files would name this host."""
+    async with await enrolled(service, "*", "prod-db") as sender:
+        await sender.post("/api/v1/reports", json=report(machine_id=OTHER, node_name="prod-db"))
+        async with service.database.write() as session:  # as where it enrolled anew by another token
+            await session.execute(text("UPDATE tokens SET name_pattern = 'web-*' WHERE machine_id = :m"), {"m": OTHER})
+        for _ in range(2):
+            if is_old:
+                document = report(machine_id=OTHER, node_name="web-7")
+                document["created_at"] = document["sample"]["taken_at"] = "2026-11-20T12:00:00Z"
+                assert (await sender.post("/api/v1/reports", json=document)).status_code == 201
+            else:
+                await unread(sender, "prod-db")
+            assert await names(service) == {OTHER: f"prod-db (machine {OTHER[:8]})"}
     await send(service, FIRST, "prod-db")
     assert (await names(service))[FIRST] == "prod-db"
 

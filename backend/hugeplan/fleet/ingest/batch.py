@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -182,27 +182,49 @@ class Batch:
         the names that machines were enrolled for, by token. What is not stored, or stored already, takes no name.
         """
         claims: set[names.Claim] = set()
-        for incoming in self._incoming:
-            node = self._nodes.get(incoming.machine_id)
-            report = incoming.parsed or (lenient(incoming.content) if node is None else None)
-            if report is None or incoming.machine_id in self._held or (incoming.machine_id, incoming.report_id) in seen:
-                continue
-            if (node is not None and not node.is_newest(incoming)) or self._refusal(incoming, bound) is not None:
+        lost: dict[UUID, Node] = {}
+        for incoming, node, report in self._stored_now(bound, seen):
+            machine_id, pattern = incoming.machine_id, patterns.get(incoming.token_id, "*")
+            if report is None:
+                # It says no name, and would keep one that it may not have from others.
+                if node is not None and not _may_be_called(node.name, machine_id, pattern):
+                    node.name, lost[node.id] = told_apart(node.name, machine_id), node
                 continue
             name = printable(report.node_name)
-            if not fnmatchcase(name, patterns.get(incoming.token_id, "*")):
-                self._shown[incoming.machine_id, name] = told_apart(name, incoming.machine_id)
+            apart = told_apart(name, machine_id)
+            if self._checked is not None:  # read later: nothing says what its token allowed, or whose the name is now
+                if node is not None and node.name in {name, apart}:
+                    self._shown[machine_id, name] = node.name
+            elif not fnmatchcase(name, pattern):
+                self._shown[machine_id, name] = apart
             elif node is not None and node.name == name:
-                self._shown[incoming.machine_id, name] = name
+                self._shown[machine_id, name] = name
             else:
-                first_at = (node and node.first_report_at) or incoming.received_at
-                claims.add(names.Claim(first_at, incoming.machine_id, name))
+                claims.add(names.Claim((node and node.first_report_at) or incoming.received_at, machine_id, name))
+        if lost:
+            rows = [{"id": node.id, "name": node.name} for node in lost.values()]
+            await self._exchange.run([(statements.RENAME_NODES, [to_json(rows)])])
         if claims:
-            alone = self._checked is None  # else the caller's transaction may be long, and others would wait
             now = max(incoming.received_at for incoming in self._incoming)
-            self._shown |= await names.settle(self._exchange, claims, now, alone=alone)
+            self._shown |= await names.settle(self._exchange, claims, now)
         for machine_id, node in self._nodes.items():
             node.shown = self._shown_of(machine_id)
+
+    def _stored_now(
+        self, bound: Mapping[UUID, str | None], seen: Container[tuple[str, UUID]]
+    ) -> Iterator[tuple[Incoming, Node | None, Report | None]]:
+        """The reports that are stored with this batch, each with its node and, where that may have another name by it,
+        with what it says.
+        """
+        for incoming in self._incoming:
+            is_left = incoming.machine_id in self._held or (incoming.machine_id, incoming.report_id) in seen
+            if is_left or self._refusal(incoming, bound) is not None:
+                continue
+            node = self._nodes.get(incoming.machine_id)
+            if node is None:
+                yield incoming, None, incoming.parsed or lenient(incoming.content)
+            else:
+                yield incoming, node, incoming.parsed if node.is_newest(incoming) else None
 
     def _shown_of(self, machine_id: str) -> dict[str, str]:
         return {said: shown for (machine, said), shown in self._shown.items() if machine == machine_id}
@@ -338,6 +360,11 @@ def _text(value: bytes | None) -> str:
     return value.decode()
 
 
+def _may_be_called(name: str, machine_id: str, pattern: str) -> bool:
+    """Whether a node keeps its name: its enrolment allows it, or it is told apart already."""
+    return fnmatchcase(name, pattern) or name.endswith(told_apart("", machine_id))
+
+
 def _uuid(value: bytes | None) -> UUID:
     return UUID(_text(value))
 
@@ -416,7 +443,7 @@ def _answer_seen(incoming: Incoming, seen: _Seen) -> ReportReceipt | Exception:
 async def store_kept(connection: AsyncConnection[Any], kept: Incoming) -> None:
     """Store a report that an earlier version kept unread, in the caller's transaction. Its node is there already.
 
-    Its token was checked when it arrived, and may be revoked since.
+    Its token was checked when it arrived, and may be revoked since: it gives its node no other name.
     """
     batch = Batch(connection, [kept], SavedPlans(), prepared=None, checked={kept.token_id: kept.machine_id})
     await batch.write()

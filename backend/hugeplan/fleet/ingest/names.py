@@ -39,21 +39,18 @@ class _Held:
     is_alive: bool
 
 
-async def settle(
-    exchange: Exchange, claims: Collection[Claim], now: datetime, *, alone: bool
-) -> dict[tuple[str, str], str]:
+async def settle(exchange: Exchange, claims: Collection[Claim], now: datetime) -> dict[tuple[str, str], str]:
     """How machines are shown that say a name they do not have, by machine and name.
 
     A machine that has a name keeps it as long as it reports; all others are told apart from it, and wait for nobody. So
     are those that say a name which many have, silent or not. Of several that say a free one the first to report has it.
-    In a transaction, which others that settle free names wait for where it is to be ``alone``.
+    In a transaction, which others that settle free names wait for.
     """
     shown = {(claim.machine_id, claim.name): told_apart(claim.name, claim.machine_id) for claim in claims}
     held = await _read(exchange, sorted(claims), now)
     free = [claim for claim in sorted(claims) if _may_have(_others(claim, held))]
     if free:
-        if alone:
-            await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
+        await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
         held = await _read(exchange, free, now)
     former: set[_Held] = set()
     for claim in free:

@@ -204,6 +204,7 @@ class Node:
         if self.is_new or is_reference or not incoming.is_small:
             sample = changed(report.sample, processes=[])
             self.state |= {"inventory": report.inventory, "sample": sample, "collectors": report.collectors}
+        said_name = printable(report.node_name)
         observed = Observed(
             name=self.name,
             inventory=report.inventory,
@@ -214,7 +215,7 @@ class Node:
             effective_granule_bytes=self.measured.effective_granule_bytes,
             planned=self.planned,
             shares_machine_id=incoming.shares_machine_id,
-            said_name=printable(report.node_name),
+            said_name=said_name if said_name in self.shown else None,  # else nobody asked whose it is
         )
         self.judge(observed, incoming.received_at, in_new_words=is_first)
 
