@@ -50,8 +50,8 @@ SETTINGS: Final = (
     ("redis_config_maxmemory", "redis", "maxmemory", ""),
 )
 
-#: The labels that name what a series tells of: without one of them it is not read. Any program may leave labels out, and
-#: what has no name is not one thing.
+#: The labels that name what a series tells of: without one of them it is not read. Any program may leave labels out,
+#: and what has no name is not one thing.
 NAMED_BY: Final = {
     **dict.fromkeys((NODE_INFO, CAPACITY, ALLOCATABLE), ("node",)),
     **dict.fromkeys((CONTAINERS, REQUESTS, LIMITS), ("namespace", "pod", "container")),
