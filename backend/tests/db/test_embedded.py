@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import select
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -72,6 +74,34 @@ def test_it_has_no_right_of_root_and_a_user_of_its_own(server: embedded.Embedded
     folder = server.url("postgres").partition("host=")[2]
     asked = subprocess.run([*words, program, folder], capture_output=True, text=True, check=False)
     assert asked.returncode != 0, "who shares a user with it is its superuser"
+
+
+def test_an_initdb_that_is_stopped_ends_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root's runs with the user id of postgres or nobody, whose other processes may signal it."""
+    programs = Path(tempfile.mkdtemp(dir="/tmp"))  # pytest's folder is closed to others
+    (programs / "initdb").write_text("#!/bin/sh\nsleep 600 &\necho $! > pids\necho $$ >> pids\nkill -STOP $$\n")
+    for path in (programs, programs / "initdb"):
+        path.chmod(0o755)
+    ended: list[int] = []
+
+    def remove(folder: Path, **words: bool) -> None:
+        if (folder / "pids").exists():
+            ended.extend(map(int, (folder / "pids").read_text().split()))
+        kept(folder, **words)
+
+    kept = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    monkeypatch.setattr(postgres, "programs_dir", lambda: programs)
+    monkeypatch.setattr(postgres, "INITDB_TIMEOUT_SECONDS", 2.0)
+    server = embedded.EmbeddedPostgres(tmp_path / "data", embedded.TEST_SETTINGS)
+    with pytest.raises(embedded.EmbeddedPostgresError, match=r"initdb did not end within 2 s"):
+        server._make_data_dir()
+    kept(programs)
+    assert len(ended) == 2
+    for pid in ended:
+        with suppress(ProcessLookupError), os.fdopen(os.pidfd_open(pid)) as process:
+            assert select.select([process], [], [], 30)[0], "it has ended"
+    assert not (tmp_path / "data").exists()
 
 
 @AS_ROOT
