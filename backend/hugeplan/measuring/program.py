@@ -18,6 +18,7 @@ from typing import Final
 from hugeplan.measuring.batches import Batch, Side
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
+from hugeplan.measuring.workplace import note_session
 
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 _LEAST_SECONDS: Final = 1e-6
@@ -88,7 +89,7 @@ class _Runs:
         launch = self.subject.launches[self.arm]
         with tempfile.TemporaryFile(dir=self.subject.folder) as output:
             begin = time.perf_counter()
-            status, cpu_seconds = run_once(launch, output.fileno())
+            status, cpu_seconds = run_once(launch, output.fileno(), self.subject.folder)
             seconds = max(time.perf_counter() - begin, _LEAST_SECONDS)
             output.seek(max(0, output.tell() - _TAIL_BYTES))
             text = output.read().decode("utf-8", "replace")
@@ -101,7 +102,7 @@ class _Runs:
         return Batch(rate, max(cpu_seconds, _LEAST_SECONDS) * 1e9)
 
 
-def run_once(launch: Launch, output: int) -> tuple[int, float]:
+def run_once(launch: Launch, output: int, folder: Path) -> tuple[int, float]:
     """Run the program with both outputs into a descriptor: its status (negative: a signal) and its CPU seconds."""
     words = [sys.executable, "-I", "-S", str(_LAUNCHER), "on" if launch.thp else "off", *launch.command]
     process = subprocess.Popen(  # noqa: S603 - the user's own program, never through a shell
@@ -113,6 +114,7 @@ def run_once(launch: Launch, output: int) -> tuple[int, float]:
         start_new_session=True,
     )
     try:
+        note_session(folder, process.pid)  # the program may become another user
         _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
         with suppress(OSError):

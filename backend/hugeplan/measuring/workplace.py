@@ -5,14 +5,18 @@ is gone, however it ended; it then ends the trial's programs, gives its huge pag
 guard and trial are killed together, the next trial does the same for every folder that nobody holds.
 
 Programs of a trial are found by their working folder or by the variable that names the trial in their environment.
-PostgreSQL overwrites its environment, and its processes work in the data folder.
+PostgreSQL overwrites its environment, and its processes work in the data folder. Others may put themselves there as
+well, or use the ids of processes that end: only who can be of the trial is looked at, and signals go to the process
+that was looked at, never to whoever has its id.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import stat
@@ -36,9 +40,12 @@ from hugeplan.unprivileged import require_own, words_before
 DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
 VARIABLE: Final = "HUGEPLAN_TRIAL"
 _LOCK: Final = "lock"
+_SESSIONS: Final = "sessions"
 _END_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
 _MOST_READ_BYTES: Final = 1 << 20
+_MOST_HELD: Final = 256
+"""Processes that are ended at a time: each takes a descriptor."""
 _VARIABLES: Final = frozenset({"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", VARIABLE})
 
 
@@ -96,7 +103,7 @@ def as_user(user: str) -> list[str]:
 
 def give(folder: Path, user: str) -> None:
     """A folder for a server's user alone; the one above it must be ours."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     if user:
         shutil.chown(folder, user, pwd.getpwnam(user).pw_gid)
@@ -142,11 +149,13 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
         os.umask(umask)
         raise
     lock = _locked(folder)
+    name = f"{folder.name}-{secrets.token_hex(8)}"  # anybody can list the folder's own, and give it to their sudo
     if lock is not None:
-        os.write(lock, str(int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))).encode())
+        ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+        os.write(lock, f"{ticks} {name}".encode())
     folder.chmod(0o755)  # the server's user, who is not root, has a folder of its own in it
     with _guarded(folder, parent):
-        os.environ[VARIABLE] = folder.name
+        os.environ[VARIABLE] = name
         _be_the_first_to_go()
         try:
             yield folder
@@ -216,6 +225,12 @@ def _clean(folder: Path, parent: Path) -> bool:
     return True
 
 
+def note_session(folder: Path, session: int) -> None:
+    """A session that the trial begins is the trial's, whatever users its programs become."""
+    with (folder / _SESSIONS).open("a", encoding="ascii") as file:
+        file.write(f"{session}\n")
+
+
 def end_programs(folder: Path) -> None:
     """End every program of the trial: servers in a way in which they free their shared memory, then whatever stays.
 
@@ -226,27 +241,53 @@ def end_programs(folder: Path) -> None:
         with suppress(OSError, ValueError):
             servers.add(int(text_of(note).split("\n", 1)[0]))
     began = time.monotonic()
-    with _looking(folder) as child:
-        while True:
-            seconds = time.monotonic() - began
-            try:
-                found = child.ask("programs")
-                if not found:
-                    return
-                if seconds > _END_SECONDS:
-                    raise CollectError(f"processes {found} do not end")
-            except CollectError:
-                if seconds > _END_SECONDS:
-                    raise
-                found = []  # what runs short, memory for one, may come
-            for pid in found:
-                with suppress(OSError):
-                    if pid in servers:
-                        servers.discard(pid)
-                        os.kill(pid, signal.SIGQUIT)  # PostgreSQL: stop at once
-                    elif seconds > _END_SECONDS / 3 or not _is_server(pid):
-                        os.kill(pid, signal.SIGKILL)
-            time.sleep(_POLL_SECONDS)
+    # By process id and start time. Each is held first and then looked at once more: its id may be another's meanwhile.
+    held: dict[tuple[int, int], int | None] = {}
+    try:
+        with _looking(folder) as child:
+            while True:
+                seconds = time.monotonic() - began
+                try:
+                    found = {(pid, started) for pid, started in child.ask("programs")}
+                    if not found:
+                        return
+                    if seconds > _END_SECONDS:
+                        raise CollectError(f"processes {sorted(pid for pid, _ in found)} do not end")
+                except CollectError:
+                    if seconds > _END_SECONDS:
+                        raise
+                    found = set()  # what runs short, memory for one, may come
+                for one in found & held.keys():
+                    if one[0] in servers:
+                        servers.discard(one[0])
+                        _send(one[0], held[one], signal.SIGQUIT)  # PostgreSQL: stop at once
+                    elif seconds > _END_SECONDS / 3 or not _is_server(one[0]):
+                        _send(one[0], held[one], signal.SIGKILL)
+                _hold_only(held, found)
+                time.sleep(_POLL_SECONDS)
+    finally:
+        _hold_only(held, set())
+
+
+def _hold_only(held: dict[tuple[int, int], int | None], wanted: set[tuple[int, int]]) -> None:
+    for one in held.keys() - wanted:
+        handle = held.pop(one)
+        if handle is not None:
+            os.close(handle)
+    for one in sorted(wanted - held.keys())[: _MOST_HELD - len(held)]:
+        try:
+            held[one] = os.pidfd_open(one[0])
+        except OSError as error:
+            if error.errno in (errno.ENOSYS, errno.EPERM):  # before Linux 5.3, or not allowed in a container
+                held[one] = None
+
+
+def _send(pid: int, handle: int | None, number: int) -> None:
+    with suppress(OSError):
+        if handle is None:
+            os.kill(pid, number)
+        else:
+            signal.pidfd_send_signal(handle, number)
 
 
 def _is_server(pid: int) -> bool:
@@ -261,42 +302,51 @@ def programs_of(folder: Path) -> list[int]:
     CollectError where that is unknown.
     """
     with _looking(folder) as child:
-        found: list[int] = child.ask("programs")
-        return found
+        return [pid for pid, _ in child.ask("programs")]
 
 
 def _looking(folder: Path) -> AgentsChild:
     return AgentsChild("/", {"programs": partial(_programs, folder, os.getpid())})
 
 
-def _programs(folder: Path, caller: int, host: Host) -> list[int]:
-    """In a child that may be left behind: every process of the node is looked at, and anybody's may wait for good."""
-    token = f"{VARIABLE}={folder.name}"
-    found = []
-    began, ours = 0, {os.geteuid()}
+def _programs(folder: Path, caller: int, host: Host) -> list[tuple[int, int]]:
+    """Pid and start time of each. A child asks that may be left behind: who is looked at may let it wait for good.
+
+    So nobody is looked at but who has no user id beside root's and the server's user's, or is of a session or a child
+    of the trial's. The others cannot be its programs, wherever they work and whatever they carry.
+    """
+    began, mark, sessions, ours = 0, None, set[int](), {os.geteuid()}
     with suppress(OSError, ValueError):
         ours.update(path.lstat().st_uid for path in folder.iterdir())  # the server's user
-        began = int(text_of(folder / _LOCK))
+        first, name = text_of(folder / _LOCK).split()
+        began, mark = int(first), f"{VARIABLE}={name}"
+        sessions.update(map(int, text_of(folder / _SESSIONS).split()))
+    table = {}
     for pid in map(int, filter(str.isdigit, host.names("proc"))):
         state = (host.read_record(f"proc/{pid}/stat") or "").rpartition(")")[2].split()
-        if pid in (caller, os.getpid()) or not state or state[0] in ("Z", "X") or int(state[19]) < began:
-            continue
+        if pid not in (caller, os.getpid()) and state and state[0] not in ("Z", "X") and int(state[19]) >= began:
+            table[pid] = state
+    own = {pid for pid in table if (users := _users_of(host, pid)) and users <= ours}
+    found, waiting = set[int](), [pid for pid, state in table.items() if pid in own or int(state[3]) in sessions]
+    for pid in waiting:
         works_in = host.read_link(f"proc/{pid}/cwd")
         if works_in is not None and (
-            Path(works_in).is_relative_to(folder)
-            or token in (host.read_optional(f"proc/{pid}/environ") or "").split("\0")
+            # Anybody may enter the folder itself; those in it are the server's user's alone.
+            folder in Path(works_in).parents or mark in (host.read_optional(f"proc/{pid}/environ") or "").split("\0")
         ):
-            found.append(pid)
+            found.add(pid)
+            waiting += [below for below, state in table.items() if int(state[1]) == pid and below not in waiting]
     # One of another user's that does not answer is taken for none of the trial's: anybody could have one.
-    unknown = [pid for pid in host.left_alone if _user_of(host, pid) in ours]
+    unknown = sorted(host.left_alone & own)
     if unknown and not found:
         raise CollectError(f"processes {unknown} do not answer")
-    return found
+    return [(pid, int(table[pid][19])) for pid in sorted(found)]
 
 
-def _user_of(host: Host, pid: int) -> int | None:
+def _users_of(host: Host, pid: int) -> set[int]:
+    """Real, effective, saved and file system's: a set-uid program of anybody's has root's beside its starter's."""
     status = host.read_record(f"proc/{pid}/status") or ""
-    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:")), None)
+    return next((set(map(int, line.split()[1:])) for line in status.splitlines() if line.startswith("Uid:")), set())
 
 
 def _give_pages_back() -> None:

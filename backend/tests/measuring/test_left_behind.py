@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import random
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -17,19 +19,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jsonschema
 import pytest
 from conftest import REPOSITORY
 from hugeplan_agent import apart
+from hugeplan_agent.errors import CollectError
 from hugeplan_agent.host import Host
 from support.folders import folder_for_all
 from support.stuck import stuck_names
 
 from hugeplan.measuring import mariadb_server, postgresql_server
+from hugeplan.measuring import workplace as workplace_module
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
-from hugeplan.measuring.workplace import created, programs_of, remove_leftovers, text_of, workplace
+from hugeplan.measuring.workplace import created, end_programs, programs_of, remove_leftovers, text_of, workplace
 from hugeplan.unprivileged import require_own
 from validate.data_folder import data_folder
 
@@ -177,7 +181,8 @@ def test_the_next_trial_removes_what_a_killed_guard_left(tmp_path: Path) -> None
         "import sys, time, subprocess, pathlib\n"
         "from hugeplan.measuring.workplace import workplace\n"
         "with workplace(pathlib.Path(sys.argv[1])) as folder:\n"
-        "    subprocess.Popen(['sleep', '300'], cwd=folder, start_new_session=True, stdout=-3)\n"
+        "    (folder / 'server').mkdir()\n"
+        "    subprocess.Popen(['sleep', '300'], cwd=folder / 'server', start_new_session=True, stdout=-3)\n"
         "    print(folder, flush=True)\n"
         "    time.sleep(300)\n"
     )
@@ -206,10 +211,10 @@ def test_a_process_that_does_not_answer_holds_nobody_up_who_looks_for_a_trials_p
 ) -> None:
     """Its environment waits for its memory."""
     names = stuck_names(tmp_path, monkeypatch)
-    (tmp_path / "trial").mkdir()
+    (tmp_path / "trial/server").mkdir(parents=True)
     with (
         subprocess.Popen(["/bin/sleep", "300"], cwd="/") as stuck,
-        subprocess.Popen(["/bin/sleep", "300"], cwd=tmp_path / "trial") as program,
+        subprocess.Popen(["/bin/sleep", "300"], cwd=tmp_path / "trial/server") as program,
     ):
         names.add(f"proc/{stuck.pid}/environ")
         assert programs_of(tmp_path / "trial") == [program.pid]
@@ -243,7 +248,8 @@ def test_a_folder_is_kept_while_it_is_unknown_what_runs_in_it(
 
     with monkeypatch.context() as short:
         with workplace(tmp_path / "work") as folder:
-            program = subprocess.Popen(["/bin/sleep", "300"], cwd=folder, start_new_session=True)
+            (folder / "server").mkdir()
+            program = subprocess.Popen(["/bin/sleep", "300"], cwd=folder / "server", start_new_session=True)
             if how == "stuck":
                 short.setattr(Host, "read_link", waits)
             else:
@@ -256,16 +262,112 @@ def test_a_folder_is_kept_while_it_is_unknown_what_runs_in_it(
     assert is_clean(tmp_path / "work")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root may end another user's processes")
+def test_who_works_in_the_folder_or_carries_its_name_is_not_of_the_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can enter the folder and set the variable, also before a set-uid program such as sudo. None is looked
+    at: their answers come late, and meanwhile a process id may become somebody else's."""
+    names = stuck_names(tmp_path, monkeypatch)
+    began = time.monotonic()
+    with workplace(tmp_path / "work") as folder:
+        server = folder / "server"
+        server.mkdir()
+        words, env = ["/bin/sleep", "300"], os.environ | {"HUGEPLAN_TRIAL": folder.name}
+        others = [
+            subprocess.Popen(words, cwd=folder, env=env, user=65534),
+            subprocess.Popen(words, cwd=server, env=os.environ, user=65534),
+            subprocess.Popen(words, cwd=folder, env=env),  # sudo, while it asks for the password
+        ]
+        names.add(f"proc/{others[0].pid}/environ")
+        ours = [subprocess.Popen(words, cwd="/"), subprocess.Popen(words, cwd=server)]
+        os.chown(server, 101, 101)
+        ours.append(subprocess.Popen(words, cwd=server, user=101))  # the server's user's
+    assert [process.wait() for process in ours] == [-signal.SIGKILL] * 3
+    assert [process.poll() for process in others] == [None] * 3
+    assert is_clean(tmp_path / "work")
+    assert time.monotonic() - began < workplace_module._END_SECONDS, "nobody waited for them"
+    for process in others:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root becomes somebody else")
+def test_a_program_that_becomes_another_user_is_ended_with_its_trial(tmp_path: Path) -> None:
+    """Its session is the trial's, and so is a child of a program, which has one of its own."""
+    code = "import os, time; os.setuid(65534); os.fork() or os.setsid(); time.sleep(300)"
+    words = command(tmp_path, minutes=5)
+    words[words.index("--base") + 1] = shlex.join([sys.executable, "-S", "-c", code])
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    work, pids = tmp_path / "work", list[int]()
+
+    def are_there() -> bool:
+        nonlocal pids
+        pids = [pid for folder in folders(work) for pid in programs_of(folder)]
+        return [Path(f"/proc/{pid}").stat().st_uid for pid in pids] == [65534] * 2
+
+    wait_until(are_there)
+    process.kill()
+    process.wait()
+    wait_until(lambda: is_clean(work))
+    for pid in pids:
+        with suppress(FileNotFoundError):  # a zombie where nobody waits for orphans
+            assert Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+
+
+def test_no_signal_goes_to_a_process_that_has_the_id_of_another_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its start time, which /proc tells here as another one at each look."""
+    monkeypatch.setattr(workplace_module, "_END_SECONDS", 1.0)
+    read, looks = Host.read_record, itertools.count(1 << 40)
+
+    def changes(self: Host, name: str, *size: int) -> str | None:
+        text = read(self, name, *size)
+        if text is None or name != f"proc/{program.pid}/stat":
+            return text
+        head, _, rest = text.rpartition(") ")
+        fields = rest.split()
+        return f"{head}) " + " ".join([*fields[:19], str(next(looks)), *fields[20:]])
+
+    monkeypatch.setattr(Host, "read_record", changes)
+    (tmp_path / "server").mkdir()
+    with subprocess.Popen(["/bin/sleep", "300"], cwd=tmp_path / "server") as program:
+        with pytest.raises(CollectError, match=f"processes .{program.pid}. do not end"):
+            end_programs(tmp_path)
+        assert program.poll() is None
+        monkeypatch.undo()
+        end_programs(tmp_path)
+        assert program.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EPERM])
+def test_without_handles_of_processes_they_are_ended_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Linux 4.18 has none, and a container may forbid them."""
+
+    def fails(_: int) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "pidfd_open", fails)
+    (tmp_path / "server").mkdir()
+    with subprocess.Popen(["/bin/sleep", "300"], cwd=tmp_path / "server") as program:
+        end_programs(tmp_path)
+        assert program.wait() == -signal.SIGKILL
+
+
 def test_what_ran_before_the_trial_is_not_looked_at(tmp_path: Path) -> None:
     """A process that answers nothing, of the same user, would keep every folder."""
-    words = ["/bin/sleep", "20"]
-    with subprocess.Popen(words, cwd=tmp_path) as before:
+    words, place = ["/bin/sleep", "20"], tmp_path / "server"
+    place.mkdir()
+    with subprocess.Popen(words, cwd=place) as before:
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
         wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > began + 0.02)  # two ticks, by which /proc counts
         assert programs_of(tmp_path) == [before.pid]
         with workplace(tmp_path / "work"):
             (tmp_path / "lock").write_bytes(next((tmp_path / "work").glob("*/lock")).read_bytes())
-            with subprocess.Popen(words, cwd=tmp_path) as program:
+            with subprocess.Popen(words, cwd=place) as program:
                 found = programs_of(tmp_path)
                 program.kill()
         before.kill()
