@@ -39,8 +39,11 @@ LOOK_POLLS = 20
 LOOK_SECONDS = 10.0
 """Of one look, of processor time: the kernel may walk what a process maps for long (a swapped file that each of 65,000
 mappings has a part of), and no signal ends that."""
-PERSON_POLLS = 100
-"""Of all looks at one user's processes in an observation: answers may come, and slowly."""
+ACCOUNT_POLLS = 100
+"""Of all looks at an account's processes in an observation: answers may come, and slowly. A user may have many ids."""
+RANK_POLLS = (1200, 600, 300)
+"""Of all looks at processes of a rank and of those after it in an observation. Then a look that waits is given up at
+once, and accounts that were slow are left alone until the next observation. Who answers at once is read on."""
 OTHER_POLLS = 600
 """While no process is looked at: a disk may be slow."""
 FIRST_PAUSE = 2
@@ -56,10 +59,10 @@ MOST_OF_RANK = (MAX_LEFT_BEHIND, MAX_LEFT_BEHIND - 1, MAX_LEFT_BEHIND // 2)
 """Of these at processes of a rank and of those after it: who runs containers may run many, and one user may have
 several accounts. The others are for what the system runs."""
 GIVEN_UP = 3
-"""So many times as many looks are given up in an observation. After these none is begun, and it goes on with what is
-known."""
+"""So many times as many long looks are given up in an observation. After these none is begun, and it goes on with what
+is known."""
 MAX_PATIENT = 4
-"""Looks given up in an observation until less time is given to the others."""
+"""Long looks given up in an observation until less time is given to the others."""
 HURRY = 0.25
 END_SECONDS = 0.1
 """For a child to end that was killed: one that lives on counts, and no zombie is left."""
@@ -91,6 +94,8 @@ class _Missed:
     until: float
     is_over: bool = False
     """It was looked at once more since. How long the pause was still counts for the next."""
+    is_long: bool = True
+    """Else others of its account or rank had used up the time before, and it was given up at once."""
 
 
 Job = Callable[[Host], Any]
@@ -118,7 +123,10 @@ class Apart:
     """What the child knew when an observation ended, for the one after it."""
     _observation: int = 0
     _given_up: int = 0
-    _polls: Counter[int] = field(default_factory=Counter)
+    """Long looks of this observation."""
+    _is_careful: bool = False
+    _polls: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """In which the child waited in this observation, by rank and account."""
 
     def __post_init__(self) -> None:
         self._jobs: dict[str, Job] = {name: partial(collect_one, name=name) for name in LOOKING}
@@ -142,7 +150,7 @@ class Apart:
     def collect(self, host: Host, collectors: Mapping[str, Collector] = COLLECTORS) -> Collected:
         """A new observation: as ``collect_all``, with the collectors that look into processes in the child."""
         self._observation += 1
-        self._given_up = 0
+        self._given_up, self._is_careful = 0, False
         self._polls.clear()
         self._missed = [replace(one, is_over=True) if one == self._once_more else one for one in self._missed]
         self._reap()
@@ -175,7 +183,7 @@ class Apart:
 
     def _answer(self, child: _Child, job: str) -> dict[str, Any] | None:
         """None: a look was given up, and another child may go on. Raises CollectError."""
-        request = {"job": job, "observation": self._observation, "is_careful": self._given_up > 0, **self._refused()}
+        request = {"job": job, "observation": self._observation, "is_careful": self._is_careful, **self._refused()}
         with suppress(BrokenPipeError):  # it has ended: nothing is answered either
             _write(child.channel, request)
         rest, lines = b"", [b""]
@@ -197,12 +205,13 @@ class Apart:
                 raise AgentError(f"{job}: stopped while it waited; there is no report of this observation")
             elif (look := waits.too_long()) is not None:
                 self._leave(child)
-                self._given_up += 1
+                self._given_up += waits.is_long
+                self._is_careful = True
                 if not look.pid:
                     raise CollectError(f"{job}: not done, it waited for {OTHER_POLLS * POLL_SECONDS:g} s")
                 pause = max((2 * one.pause for one in self._missed if one.look.person == look.person), default=0)
-                until = time.monotonic() + PAUSE_SECONDS
-                self._missed.append(_Missed(look, child.pid, self._observation, pause or FIRST_PAUSE, until))
+                until, about = time.monotonic() + PAUSE_SECONDS, (self._observation, pause or FIRST_PAUSE)
+                self._missed.append(_Missed(look, child.pid, *about, until, is_long=waits.is_long))
                 return None
 
     def _refused(self) -> dict[str, Any]:
@@ -212,14 +221,20 @@ class Apart:
         given_up = [one for one in self._missed if one.observation == self._observation]
         is_full = [
             sum(one.look.rank >= rank for one in stuck) + len(self._of_others) >= most
-            or sum(one.look.rank >= rank for one in given_up) >= GIVEN_UP * most
+            or sum(one.is_long and one.look.rank >= rank for one in given_up) >= GIVEN_UP * most
             for rank, most in enumerate(MOST_OF_RANK)
         ]
+        given_up_accounts = {one.look.account for one in given_up}
+
+        def is_late(rank: int, account: int, polls: int) -> bool:
+            return _is_used_up(self._polls, rank) and (polls >= LOOK_POLLS or account in given_up_accounts)
+
         persons, accounts = Counter(look.person for look in alone), Counter(look.account for look in alone)
         return {
             "processes": [(look.pid, look.started) for look in alone],
             "accounts": [number for number, count in persons.items() if number and count >= MAX_OF_PERSON]
-            + [number for number, count in accounts.items() if number and count >= MAX_OF_ACCOUNT],
+            + [number for number, count in accounts.items() if number and count >= MAX_OF_ACCOUNT]
+            + [number for (rank, number), count in self._polls.items() if number and is_late(rank, number, count)],
             "ranks": [*is_full, True].index(True),
         }
 
@@ -306,9 +321,11 @@ class Apart:
 class _Waits:
     """Whether the child does nothing but wait, by /proc/PID/stat: it is our own, so that nobody hides its state."""
 
-    def __init__(self, child: _Child, polls: Counter[int], patience: float) -> None:
-        self._child, self._of_person, self._patience = child, polls, patience
+    def __init__(self, child: _Child, polls: Counter[tuple[int, int]], patience: float) -> None:
+        self._child, self._all, self._patience = child, polls, patience
         self._last: tuple[Look, int] | None = None
+        self.is_long = True
+        """Whether the look that is too long was so by itself."""
         self._polls = self._begun = 0
 
     def too_long(self) -> Look | None:
@@ -329,11 +346,17 @@ class _Waits:
         self._last = look, ticks
         if not look.pid:
             return look if self._polls >= OTHER_POLLS else None
-        self._of_person[look.person] += is_waiting
-        is_over = self._polls >= LOOK_POLLS * self._patience
-        is_over |= self._of_person[look.person] >= PERSON_POLLS * self._patience
-        seconds = LOOK_SECONDS * self._patience
-        return look if is_over or ticks - self._begun >= seconds * clock_ticks_per_second() else None
+        self._all[look.rank, look.account] += is_waiting
+        of_account = sum(count for (_, account), count in self._all.items() if account == look.account)
+        is_used_up = of_account >= ACCOUNT_POLLS * self._patience or _is_used_up(self._all, look.rank)
+        self.is_long = self._polls >= LOOK_POLLS * self._patience
+        self.is_long |= ticks - self._begun >= LOOK_SECONDS * self._patience * clock_ticks_per_second()
+        return look if self.is_long or (is_waiting and is_used_up) else None
+
+
+def _is_used_up(polls: Counter[tuple[int, int]], rank: int) -> bool:
+    sums = [sum(count for (each, _), count in polls.items() if each >= least) for least in range(rank + 1)]
+    return any(count >= most for count, most in zip(sums, RANK_POLLS))
 
 
 def _kill(pid: int) -> None:

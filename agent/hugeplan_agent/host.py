@@ -81,7 +81,7 @@ class Host:
         count = len(self.left_alone)
         return (
             f"{count} processes are left alone for up to an hour, and known as they were before: they, others of their"
-            " users, or too many in all, did not answer"
+            " account, or too many in all, did not answer or were slow"
             if count
             else ""
         )

@@ -34,7 +34,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """What does not answer is given up after a moment."""
     monkeypatch.setattr(apart, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(apart, "LOOK_POLLS", 5)
-    monkeypatch.setattr(apart, "PERSON_POLLS", 25)
+    monkeypatch.setattr(apart, "ACCOUNT_POLLS", 25)
+    monkeypatch.setattr(apart, "RANK_POLLS", (200, 100, 50))
     monkeypatch.setattr(apart, "OTHER_POLLS", 50)
     return monkeypatch
 
@@ -454,6 +455,46 @@ def test_answers_that_come_slowly_have_an_end(host: Host) -> None:
         with pytest.raises(CollectError, match="did not answer before"):
             child.ask("look")
         assert [missed.look.pid for missed in child._missed] == [1]
+
+
+POD = "kubepods.slice/kubepods-pod{:08x}_0000_0000_0000_000000000000.slice/"
+
+
+@pytest.mark.parametrize(
+    ("slow", "most_polls"),
+    [
+        ([(CRON, 100000 + number) for number in range(30)], 15),  # subordinate ids are one account's
+        ([(SESSION, 1000), (CONTAINER, 101000)] * 15, 20),
+        ([(f"system.slice/a{number}.service", 1000) for number in range(30)], 20),
+        ([(POD.format(number), 999) for number in range(30)], 40),
+    ],
+    ids=["ids", "two accounts", "accounts", "pods"],
+)
+def test_slow_answers_have_an_end_together(
+    tmp_path: Path, quick: pytest.MonkeyPatch, slow: list[tuple[str, int]], most_polls: int
+) -> None:
+    """Each look ends before it is given up. Who answers at once is read all the same, if only after them."""
+    quick.setattr(apart, "LOOK_POLLS", 8)
+    quick.setattr(apart, "ACCOUNT_POLLS", 15)
+    quick.setattr(apart, "RANK_POLLS", (80, 40, 20))
+    fast = [(POD.format(1000), 1001), (POD.format(1001), 999), ("system.slice/x.service", 26), (CRON, 1000)]
+    host, pids = node_of(tmp_path / "node", [*slow, *fast])
+
+    def drips(host: Host) -> list[int]:
+        for pid in pids:
+            with suppress(OSError), host.look(f"proc/{pid}/maps"):
+                time.sleep(0.08 if pid in pids[: len(slow)] else 0.0)
+        return [*sorted(host.left_alone), len(host.left_alone_note)]
+
+    with Apart(host.root, {"look": drips}) as child:
+        for minute in range(2):
+            child.collect(host, {})
+            *alone, note = child.ask("look")
+            assert sum(child._polls.values()) <= most_polls + len(child._polls) + 10, minute  # one more of each account
+            assert alone, minute
+            assert not {*alone} & {*pids[len(slow) :]}, minute
+            assert note
+            assert child._given_up == 0, "no long look, after some of which nobody of a rank is looked at"
 
 
 def test_a_wait_elsewhere_fails_the_section(host: Host, stuck: set[str]) -> None:
