@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
 def receiver() -> Iterator[Receiver]:
     """A running receiver."""
     server = Receiver()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server
     server.shutdown()

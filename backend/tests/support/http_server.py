@@ -12,7 +12,7 @@ from threading import Thread
 def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """The host and port that the handler answers at, for as long as the block lasts."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield f"127.0.0.1:{server.server_port}"
