@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from hugeplan_agent import enrolment, machine, ownership, privileges
+from hugeplan_agent.cli import AS_SERVICE_USER
 from hugeplan_agent.config import Config, read_token, resolve, unknown_variables, with_system_settings
 from hugeplan_agent.errors import AgentError, ConfigurationError, SpoolError
 from hugeplan_agent.host import Host
@@ -453,6 +454,12 @@ def test_root_writes_where_no_other_user_leads_it(
             with pytest.raises(SpoolError, match=rf"user {NOBODY.pw_uid} put .*{name} there"):
                 act()
     assert any(path.is_file() for path in elsewhere.rglob("*")) is (is_taken and is_link and name != "rejected")
+
+
+def test_the_page_names_the_commands_that_step_down() -> None:
+    page = " ".join((Path(__file__).parents[2] / "docs/agent.md").read_text(encoding="utf-8").split())
+    said = page.partition("When root types ")[2].partition(", they step down to that user")[0]
+    assert {*re.findall(r"`(\w+)`", said), "enroll"} == AS_SERVICE_USER, "enroll is enrol"
 
 
 @AS_ROOT
