@@ -137,7 +137,8 @@ def _become(uid: int, gid: int, back: ExitStack) -> _User:
     os.seteuid(uid)
     with suppress(KeyError):  # a user's private group has the user's name: new folders are open to it (pam_umask(8))
         name, group = pwd.getpwuid(uid).pw_name, grp.getgrgid(gid)
-        if group.gr_name == name and set(group.gr_mem) <= {name}:
+        firsts = {one.pw_name for one in pwd.getpwall() if one.pw_gid == gid}  # whose first group it is
+        if group.gr_name == name and {*group.gr_mem, *firsts} <= {name}:
             return _User(uid, gid, (0, gid))
     return _User(uid, gid)
 
@@ -147,9 +148,10 @@ def users_mounts() -> dict[Path, tuple[int, int]]:
     found: dict[Path, tuple[int, int]] = {}
     with suppress(OSError), Path("/proc/self/mountinfo").open("rb") as mounts:
         for line in mounts:
-            place, _, options = line.partition(b" - ")
-            at = Path(os.fsdecode(place.split()[4].decode("unicode_escape").encode("latin-1")))
-            ids = dict(one.split(b"=", 1) for one in options.split()[-1].split(b",") if b"_id=" in one)
+            # Of what parts words for Python the kernel escapes a blank, a tab and a line's end alone.
+            place, _, options = line.rstrip(b"\n").partition(b" - ")
+            at = Path(os.fsdecode(place.split(b" ")[4].decode("unicode_escape").encode("latin-1")))
+            ids = dict(one.split(b"=", 1) for one in options.split(b" ")[-1].split(b",") if b"_id=" in one)
             found.pop(at, None)  # another is over it
             if (user := int(ids.get(b"user_id", 0))) != 0:
                 found[at] = user, int(ids.get(b"group_id", user))

@@ -89,9 +89,11 @@ def remove_leftovers(folder: Path, of: str = "*") -> None:
                 if not stat.S_ISREG(path.lstat().st_mode):
                     path.unlink()
                     continue
-                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+                # What it is may have changed since, and another user's FIFO waits.
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
                 try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     path.unlink()
                 finally:
                     os.close(descriptor)

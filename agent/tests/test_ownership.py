@@ -341,13 +341,16 @@ def test_root_acts_as_one_of_two_users_nowhere(open_path: Path, way: str) -> Non
 
 
 @AS_ROOT
-@pytest.mark.parametrize("is_private", [True, False])
+@pytest.mark.parametrize("also", ["", "a member", "whose first group it is"])
 def test_a_group_that_a_user_has_alone_is_that_user(
-    open_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_private: bool
+    open_path: Path, monkeypatch: pytest.MonkeyPatch, *, also: str
 ) -> None:
     """Where users have groups of their own, new folders are often open to them (pam_umask(8))."""
-    group = grp.struct_group((NOBODY.pw_name, "x", NOBODY.pw_gid, [NOBODY.pw_name, *(["x"] if not is_private else [])]))
+    is_private, members = not also, [NOBODY.pw_name, *(["x"] if also == "a member" else [])]
+    group = grp.struct_group((NOBODY.pw_name, "x", NOBODY.pw_gid, members))
     monkeypatch.setattr(grp, "getgrgid", lambda _: group)
+    first = pwd.struct_passwd(("x", "x", OTHER, NOBODY.pw_gid, "", "/", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwall", lambda: [NOBODY, *([first] if also == "whose first group it is" else [])])
     folder = open_path / "hers"
     folder.mkdir()
     os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
@@ -418,6 +421,21 @@ def test_who_serves_a_mount_of_fuse_may_lead_what_is_in_it(open_path: Path) -> N
 
 
 @AS_ROOT
+@pytest.mark.parametrize(
+    "name", ["\x0bx", "\x0cx", "\rx", "\x1cx", "\x85x", " x", "\t\\ \nx", "x - fuse x a,user_id=7", "\\040x"]
+)
+def test_a_mount_of_fuse_is_only_where_it_is(open_path: Path, name: str) -> None:
+    """One at /tmp/<VT>x was read as one at /tmp, and root wrote there as the user who had mounted it."""
+    shared = open_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    with users_mount(shared / name, NOBODY.pw_uid):
+        assert {place for place in ownership.users_mounts() if shared in (place, *place.parents)} == {shared / name}
+        if "/" not in name:
+            assert acts_as(shared / name / "in") == NOBODY.pw_uid
+
+
+@AS_ROOT
 @pytest.mark.parametrize("name", ["", "pending", "rejected"])
 @pytest.mark.parametrize(
     ("owner", "is_link", "mode", "is_taken"),
@@ -458,7 +476,7 @@ def test_root_writes_where_no_other_user_leads_it(
 
 def test_the_page_names_the_commands_that_step_down() -> None:
     page = " ".join((Path(__file__).parents[2] / "docs/agent.md").read_text(encoding="utf-8").split())
-    said = page.partition("When root types ")[2].partition(", they step down to that user")[0]
+    said = page.partition("When root types ")[2].partition(", they step down to it")[0]
     assert {*re.findall(r"`(\w+)`", said), "enroll"} == AS_SERVICE_USER, "enroll is enrol"
 
 

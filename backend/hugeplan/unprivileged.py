@@ -101,9 +101,10 @@ def _users_mounts() -> dict[str, int]:
     found: dict[str, int] = {}
     with suppress(OSError), open("/proc/self/mountinfo", "rb") as mounts:  # noqa: PTH123 - pathlib is not loaded
         for line in mounts:
-            place, _, options = line.partition(b" - ")
-            at = os.fsdecode(place.split()[4].decode("unicode_escape").encode("latin-1"))
-            ids = dict(one.split(b"=", 1) for one in options.split()[-1].split(b",") if b"_id=" in one)
+            # Of what parts words for Python the kernel escapes a blank, a tab and a line's end alone.
+            place, _, options = line.rstrip(b"\n").partition(b" - ")
+            at = os.fsdecode(place.split(b" ")[4].decode("unicode_escape").encode("latin-1"))
+            ids = dict(one.split(b"=", 1) for one in options.split(b" ")[-1].split(b",") if b"_id=" in one)
             found.pop(at, None)  # another is over it
             if b"user_id" in ids:
                 found[at] = int(ids[b"user_id"])

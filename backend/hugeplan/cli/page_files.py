@@ -49,7 +49,7 @@ def _unmapped_files(host: Host) -> list[dict[str, Any]] | None:
 
 def _mounts(path: Path) -> Iterator[tuple[str, str]]:
     """Mount point and type of each line; blanks are written as octal numbers."""
-    for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    for line in path.read_bytes().decode(errors="surrogateescape").split("\n"):  # a user's may have other ends of lines
         fields = line.split(" ")
         if len(fields) > 2:
             yield _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), fields[1]), fields[2]

@@ -346,7 +346,7 @@ def _programs(folder: Path, caller: int, host: Host) -> list[tuple[int, int]]:
 def _users_of(host: Host, pid: int) -> set[int]:
     """Real, effective, saved and file system's: a set-uid program of anybody's has root's beside its starter's."""
     status = host.read_record(f"proc/{pid}/status") or ""
-    return next((set(map(int, line.split()[1:])) for line in status.splitlines() if line.startswith("Uid:")), set())
+    return next((set(map(int, line.split()[1:])) for line in status.split("\n") if line.startswith("Uid:")), set())
 
 
 def _give_pages_back() -> None:

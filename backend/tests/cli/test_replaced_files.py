@@ -109,9 +109,10 @@ def test_no_secret_is_taken_from_another_user(folder: Path) -> None:
     assert files.read_there(path, secret=True) == WRONG
 
 
-def test_a_folder_of_a_users_mount_is_not_roots(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["größe ü", "\x0bx", "\x0cx", "\rx", "a\x0b- fuse"])
+def test_a_folder_of_a_users_mount_is_not_roots(folder: Path, name: str) -> None:
     """A mount of FUSE that never answers; one that said it were root's got a whole backup."""
-    libc, place = ctypes.CDLL(None), of(folder / "größe ü", 0, 0, 0o755, None)
+    libc, place = ctypes.CDLL(None), of(folder / name, 0, 0, 0o755, None)
     try:
         served = os.open("/dev/fuse", os.O_RDWR)
     except OSError:
@@ -124,6 +125,7 @@ def test_a_folder_of_a_users_mount_is_not_roots(folder: Path) -> None:
             require_own(place / "in")
         with pytest.raises(OSError, match="could lead"):
             files.require_not_led(place / "in")
+        require_own(folder)  # no mount but that one
     finally:
         libc.umount2(os.fsencode(place), 2)
         os.close(served)
