@@ -270,7 +270,7 @@ def test_nohup_outlives_its_shell(demo: Demo) -> None:
     until(lambda: bool(demo.get("/api/v1/nodes")["items"]), 10, "an answer after the shell has ended")
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGTERM)
-    process.wait(60)
+    process.wait(180)
     demo.assert_nothing_left()
 
 

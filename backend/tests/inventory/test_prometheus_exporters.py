@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -9,8 +10,8 @@ from inventory.test_prometheus_machines import node
 from support.prometheus_server import Lines, selects, serving
 
 from hugeplan.inventory.model import FoundNode
-from hugeplan.inventory.prometheus import read_prometheus
-from hugeplan.inventory.prometheus.client import Series
+from hugeplan.inventory.prometheus import build, read_prometheus
+from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.hosts import read_hosts
 from hugeplan.inventory.prometheus.machines import machines_of
 from hugeplan.planner.model import GIB, MIB
@@ -183,3 +184,27 @@ def test_many_hosts_of_one_name_or_first_part_cost_what_they_are_many() -> None:
 
     small = min(seconds(500) for _ in range(3))
     assert seconds(4_000) < 20 * max(small, 0.02)
+
+
+@pytest.mark.parametrize(("pods", "hours"), [(0, 1), (6, 2), (300, 51)])
+def test_pods_that_anybody_makes_up_hide_no_peak(monkeypatch: pytest.MonkeyPatch, pods: int, hours: int) -> None:
+    """18,000 cut the week for everybody to 139 hours, and a node that a weekly peak did not fit on was planned."""
+    asked: list[tuple[str, float, float]] = []
+    ask = PrometheusClient.query_range
+
+    def noted(client: PrometheusClient, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
+        asked.append((expression, end - start, step_seconds))
+        return ask(client, expression, start, end, step_seconds)
+
+    monkeypatch.setattr(PrometheusClient, "query_range", noted)
+    monkeypatch.setattr(build, "MOST_POINTS", 1000)
+    made_up: Lines = [
+        ("kube_pod_info", {"namespace": "t", "pod": f"p{at}", "node": "n", "job": "t"}, 1.0) for at in range(pods)
+    ]
+    with serving([*NODES, *made_up], []) as url:
+        found = read_prometheus(url)
+    assert any("most of each" in note for note in found.notes) is (hours > 1)
+    assert asked
+    for expression, seconds, step_seconds in asked:
+        assert (seconds, step_seconds) == (7 * 86_400, hours * 3600)
+        assert set(re.findall(r"\[\w+\]", expression)) == {f"[{hours}h]"}

@@ -15,7 +15,7 @@ import msgspec
 
 from hugeplan.http_answer import Answer, whole_answer
 from hugeplan.inventory.model import InventoryError
-from hugeplan.inventory.prometheus.queries import LABELS, MOST_OF_A_NAME, NAMED_BY, NAMES
+from hugeplan.inventory.prometheus.queries import LABELS, MOST_OF_A_NAME, NAMES, named_by
 
 #: Of one answer. The largest of 10,000 nodes with 100,000 pods has 120 MiB.
 _BODY_MAX = 256 * 2**20
@@ -108,7 +108,7 @@ class PrometheusClient:
         if scalar:
             return [Series({}, *_points([self._result(answer.status, answer.content)]))]
         found = (self._series(one) for part in self._parts(answer.content) for one in self._result(answer.status, part))
-        names = NAMED_BY.get(parameters["query"], ())
+        names = named_by(parameters["query"])
         return [one for one in found if one is not None and all(one.labels.get(name) for name in names)]
 
     def _parts(self, content: bytes | bytearray) -> Iterator[bytes | bytearray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 #: kube-state-metrics; resources are written with underscores: ``hugepages_2Mi``.
@@ -35,6 +36,14 @@ HOST_USE: Final = (
     " - max_over_time(node_memory_HugePages_Total[1h]) * max_over_time(node_memory_Hugepagesize_bytes[1h])"
 )
 
+_WINDOW: Final = re.compile(r"\[\d+h\]")
+
+
+def over_hours(expression: str, hours: int) -> str:
+    """An expression that takes the most of each hour, for so many hours."""
+    return _WINDOW.sub(f"[{hours}h]", expression)
+
+
 #: Settings that database exporters report: (metric, engine, setting, suffix to write behind the number).
 SETTINGS: Final = (
     ("pg_settings_shared_buffers_bytes", "postgresql", "shared_buffers", "B"),
@@ -60,6 +69,12 @@ NAMED_BY: Final = {
     **dict.fromkeys((UNAME, MEMINFO, CPUS, HOST_USE), ("instance",)),
     NUMA: ("instance", "node"),
 }
+
+
+def named_by(expression: str) -> tuple[str, ...]:
+    """These of an expression, over whatever time."""
+    return NAMED_BY.get(_WINDOW.sub("[1h]", expression), ())
+
 
 #: The labels that are read: of each series the others are dropped.
 _READ: Final = (
