@@ -56,6 +56,7 @@ class Intake:
     limits: BodyLimits
     bodies: BodiesInFlight = field(default_factory=BodiesInFlight)
     bodies_of_agents: BodiesInFlight = field(default_factory=partial(BodiesInFlight, of_agents=True))
+    bodies_of_reports: BodiesInFlight = field(default_factory=partial(BodiesInFlight, of_reports=True))
     strangers: StrangersTurns = field(default_factory=StrangersTurns)
     answers: AnswersInFlight = field(default_factory=AnswersInFlight)
     turns: Turns = field(default_factory=Turns)

@@ -1,8 +1,8 @@
 """How much of large bodies one process holds at a time, and that it works on one of them after the other.
 
-A report of up to a megabyte is not counted: a fleet's are small, and their number is bounded by their rate. Another
-body counts from what one write takes, since hundreds of them may come slowly at a time. So does an answer: a client
-that reads slowly keeps all of it for minutes, on each of hundreds of connections.
+A body counts from what one write takes, since hundreds of them may come slowly at a time, and so does an answer: a
+client that reads slowly keeps all of it for minutes, on each of hundreds of connections. Reports of up to a megabyte
+have a bound of their own, which a fleet's do not come near: they are small, and of each agent a few are read at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Final
 
@@ -27,6 +27,8 @@ BYTES: Final = 48 * 1024**2
 BYTES_OF_AGENTS: Final = BYTES // 2
 """Of all agents, beside those of others: who has an enrolment token has as many as it likes, whose bodies may come
 slowly."""
+BYTES_OF_REPORTS: Final = 256 * 1024**2
+"""Of all reports of more than PART_BYTES: each is up to a megabyte while it comes, in hundreds of connections."""
 TURN_SECONDS: Final = 10.0
 """A large body waits so long for its turn."""
 PART_BYTES: Final = 64 * 1024
@@ -75,15 +77,14 @@ class LargeBody:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(TURN_SECONDS):
-                await self._bodies.one_at_a_time.acquire()
-        except TimeoutError as error:
-            raise _too_much("Too many large reports wait.") from error
-        try:
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(TURN_SECONDS):
+                    await stack.enter_async_context(self._bodies.in_line.turn(self._whose))
+                    await stack.enter_async_context(self._bodies.one_at_a_time)
+            except TimeoutError as error:
+                raise _too_much("Too many large reports wait.") from error
             yield
-        finally:
-            self._bodies.one_at_a_time.release()
 
 
 class InFlight:
@@ -190,10 +191,12 @@ class _Room(asyncio.Semaphore):
 class BodiesInFlight(InFlight):
     """The large bodies of one process of the service."""
 
-    def __init__(self, *, of_agents: bool = False) -> None:
+    def __init__(self, *, of_agents: bool = False, of_reports: bool = False) -> None:
         super().__init__("large bodies")
-        self._of_agents = of_agents
+        self._of_agents, self._of_reports = of_agents, of_reports
         self.one_at_a_time = asyncio.Lock()
+        self.in_line = Turns(1)
+        """Of each credential one waits for that."""
 
     def body(self, whose: str, least_bytes: int) -> LargeBody:
         """A body of a credential, which counts until the block ends where it has more than ``least_bytes``."""
@@ -201,7 +204,8 @@ class BodiesInFlight(InFlight):
 
     def take(self, whose: str, count: int) -> None:
         """Count so many more bytes, or refuse them."""
-        self.take_of(whose, count, BYTES_OF_ONE, BYTES_OF_AGENTS if self._of_agents else BYTES)
+        most = BYTES_OF_REPORTS if self._of_reports else BYTES_OF_AGENTS if self._of_agents else BYTES
+        self.take_of(whose, count, BYTES_OF_ONE, most)
 
 
 class AnswersInFlight:

@@ -54,7 +54,8 @@ class BodyLimits:
     min_bytes_per_second: int
     json: JsonLimits
     one_beside_loop: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
-    in_line_beside_loop: Turns = field(default_factory=lambda: Turns(1))
+    each_beside_loop: Turns = field(default_factory=lambda: Turns(1))
+    addresses_beside_loop: Turns = field(default_factory=lambda: Turns(1))
     of_the_loop: LoopShare = field(default_factory=LoopShare)
     instead: str = ""
 
@@ -153,7 +154,7 @@ async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], Non
                 _take(request, taken, len(part))
             chunks.append(part)
             if unpacked is not None and size > PARSE_BESIDE_LOOP_BYTES:
-                await limits.of_the_loop.wait(_address(request), UNPACK_SECONDS)
+                await limits.of_the_loop.wait(_address(request), UNPACK_SECONDS, _whose(request))
         if not message.get("more_body", False):
             break
     if unpacked is not None:
@@ -230,12 +231,23 @@ def _not_gzip() -> InvalidInputError:
 
 
 async def beside_loop(request: Request, size_bytes: int, limits: BodyLimits, work: Callable[[], T]) -> T:
-    """The result of work on a body of this size, done in a thread where it is large: one of each credential in line."""
+    """The result of work on a body of this size, done in a thread where it is large.
+
+    Of each address one is in line, and of each credential one in its address's.
+    """
+    whose, address = _whose(request), _address(request)
     if size_bytes <= PARSE_BESIDE_LOOP_BYTES:
-        return await limits.of_the_loop.run(_address(request), work)
-    whose = str(getattr(request.state, "line_id", "") or _address(request))
-    async with limits.in_line_beside_loop.turn(whose), limits.one_beside_loop:
+        return await limits.of_the_loop.run(address, work, whose)
+    async with (
+        limits.each_beside_loop.turn(whose or address),
+        limits.addresses_beside_loop.turn(address),
+        limits.one_beside_loop,
+    ):
         return await anyio.to_thread.run_sync(work)
+
+
+def _whose(request: Request) -> str:
+    return str(getattr(request.state, "line_id", ""))
 
 
 def _address(request: Request) -> str:

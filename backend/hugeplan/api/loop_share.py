@@ -20,24 +20,27 @@ ROUND_SECONDS: Final = 0.002
 
 
 class LoopShare:
-    """The share of one kind of work. Of each who asks one is in line at a time, however many it sends at once."""
+    """The share of one kind of work. Of each who asks one is in line at a time, however many it sends at once.
+
+    ``each``: of those who ask as one, whose turn within it this is: credentials of one address.
+    """
 
     def __init__(self) -> None:
-        self._own = Turns(1)
+        self._each, self._own = Turns(1), Turns(1)
         self._first = asyncio.Semaphore(1)
         self._has_room = asyncio.Event()
         self._has_room.set()
         self._debt_seconds = 0.0
 
-    async def wait(self, whose: str, seconds: float) -> None:
+    async def wait(self, whose: str, seconds: float, each: str = "") -> None:
         """Until there is something left of a round; then so much of it is taken."""
-        async with self._own.turn(whose), self._first:
+        async with self._each.turn(each or whose), self._own.turn(whose), self._first:
             await self._has_room.wait()
             self._owe(seconds)
 
-    async def run(self, whose: str, work: Callable[[], T]) -> T:
+    async def run(self, whose: str, work: Callable[[], T], each: str = "") -> T:
         """The result of work on the loop, which starts when there is something left of a round."""
-        async with self._own.turn(whose), self._first:
+        async with self._each.turn(each or whose), self._own.turn(whose), self._first:
             await self._has_room.wait()
             started = time.thread_time()
             try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -63,10 +63,13 @@ async def summary(session: ReadSession, row: PlanRow) -> PlanSummary:
     return (await summaries(session, [row]))[0]
 
 
+T = TypeVar("T")
+
 _ROWS_AT_ONCE: Final = 50
 """A plan of 256 databases, all of which a newer sample changed, is stale for 256 reasons."""
-_VERIFYING: Final = ThreadPoolExecutor(1, "verify")
-"""Parsing a large report takes longer than judging it, and all others are answered meanwhile: one after the other."""
+_FOR_READS, _FOR_WRITES = ThreadPoolExecutor(1, "kept-plans"), ThreadPoolExecutor(1, "kept-plans-first")
+"""For work on kept plans: parsing a large report or plan takes longer than judging it, and all others are answered
+meanwhile. One after the other: several threads would take the interpreter from them."""
 _SUMMARY_COLUMNS = PlanSummary.model_fields.keys() - {"short_digest", "in_force"}
 
 
@@ -293,10 +296,21 @@ async def get_inputs(session: ReadSession, plan_id: UUID) -> PlanInputs:
     return PlanInputs(plan_id=plan_id, scenario=row.scenario, request=row.request)
 
 
+async def _beside(session: ReadSession, judged: Callable[..., T], *given: Any) -> T:
+    """The result of work on kept plans, which takes long. The session's connection goes back first: many may wait.
+
+    What writes holds rows that others wait for, and has a thread of its own.
+    """
+    is_write = isinstance(session, WriteSession)
+    if not is_write:
+        await session.release()
+    return await asyncio.get_running_loop().run_in_executor(_FOR_WRITES if is_write else _FOR_READS, judged, *given)
+
+
 async def diff_plans(session: ReadSession, plan_id: UUID, against: UUID) -> PlanDifference:
     """A saved plan beside another one: what is planned differently, and which inputs led to it."""
     new, old = await stored_plan(session, plan_id), await stored_plan(session, against)
-    return await asyncio.to_thread(_difference, new, old)
+    return await _beside(session, _difference, new, old)
 
 
 def _difference(row: PlanRow, row_against: PlanRow) -> PlanDifference:
@@ -420,7 +434,7 @@ async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID | No
     new, old = await stored_plan(session, plan_id), await stored_plan(session, against)
     for row in (new, old):
         _require_sound(row)
-    found = await asyncio.to_thread(_changed_files, old, new)
+    found = await _beside(session, _changed_files, old, new)
     items = [ArtifactChange(path=item.path, change=item.change, diff=item.diff) for item in found]
     return ArtifactChanges(plan_id=plan_id, against=against, items=items)
 
@@ -452,10 +466,7 @@ async def verify_plan(session: ReadSession, plan_id: UUID) -> PlanVerification:
     if row.node_id is None:
         raise ConflictError("This plan was made for no observed node, so there is no report to verify it with.")
     node = await fleet.get_stored(session, row.node_id)
-    if not isinstance(session, WriteSession):
-        await session.release()  # many may wait for the thread
-    loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(_VERIFYING, _verdict, plan_id, row.plan, row.schema_version, node)
+    found = await _beside(session, _verdict, plan_id, row.plan, row.schema_version, node)
     return PlanVerification(
         plan_id=plan_id,
         digest=row.digest,

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import threading
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from hugeplan.settings import Settings
 MIB = 1024**2
 
 
-def request_of(whose: str, body: bytes = b"") -> Request:
+def request_of(whose: str, body: bytes = b"", address: str = "203.0.113.7") -> Request:
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
@@ -30,7 +31,7 @@ def request_of(whose: str, body: bytes = b"") -> Request:
         (b"content-encoding", b"gzip"),
         (b"transfer-encoding", b"chunked"),
     ]
-    made = Request({"type": "http", "headers": headers, "client": ("203.0.113.7", 1), "state": {}}, receive)
+    made = Request({"type": "http", "headers": headers, "client": (address, 1), "state": {}}, receive)
     made.state.line_id = whose
     return made
 
@@ -53,6 +54,25 @@ async def test_one_large_body_is_parsed_at_a_time_and_of_each_credential_one_is_
     ]
     await asyncio.gather(*works)
     assert done.index("other") <= 2
+
+
+@pytest.mark.parametrize("size", [1, PARSE_BESIDE_LOOP_BYTES + 1])
+async def test_an_addresses_credentials_are_one_in_line_and_take_turns_within_it(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a hundred agents of one enrolment token each had a place: a small report of their address took 10 s."""
+    clock = count()
+    monkeypatch.setattr("time.thread_time", lambda: next(clock) * 5 * ROUND_SECONDS)
+    limits, done = BodyLimits.of(Settings()), list[str]()
+    here, elsewhere = "203.0.113.7", "203.0.113.8"
+    asks = [(f"agent {number}", here) for number in range(20) for _ in range(4)]
+    asks += [("beside", here), ("elsewhere", elsewhere)]
+    works = [
+        beside_loop(request_of(whose, address=at), size, limits, partial(done.append, whose)) for whose, at in asks
+    ]
+    await asyncio.gather(*works)
+    assert done.index("elsewhere") <= 2
+    assert done.index("beside") <= 22
 
 
 def test_a_refusal_of_the_first_part_spares_the_others() -> None:

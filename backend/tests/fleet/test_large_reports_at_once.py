@@ -20,6 +20,7 @@ from hugeplan.access.schemas import Role
 from hugeplan.api import bodies_in_flight
 from hugeplan.api.bodies_in_flight import REPORTS_OF_ONE, BodiesInFlight
 from hugeplan.errors import RateLimitedError, UnavailableError
+from hugeplan.fleet.ingest import direct
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.schemas import ReportReceipt
@@ -116,6 +117,77 @@ async def test_reports_of_one_credential_are_worked_on_a_few_at_a_time(
     assert most == REPORTS_OF_ONE
     intake: Intake = service.app.state.intake
     assert not intake.report_turns._rooms
+
+
+async def test_what_waits_for_its_credentials_turn_is_not_unpacked(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hundreds of a megabyte each, out of 3 kB of gzip, took 1.4 GB while they waited: the service may have 1 GiB."""
+    intake: Intake = service.app.state.intake
+    stores, ends = asyncio.Event(), asyncio.Event()
+    read, waiting = direct.read_body, 0
+    unpacked: list[int] = []
+
+    async def noted(*given: Any) -> bytes:
+        raw = await read(*given)
+        unpacked.append(len(raw))
+        return raw
+
+    async def held(_: ReportWriter, __: Incoming) -> ReportReceipt:
+        nonlocal waiting
+        waiting += 1
+        if waiting == REPORTS_OF_ONE:
+            stores.set()
+        await ends.wait()
+        raise UnavailableError("enough")
+
+    monkeypatch.setattr(direct, "read_body", noted)
+    monkeypatch.setattr(ReportWriter, "store", held)
+    sent = [report(report_id=str(uuid.uuid4())) | {"x": "y" * 900_000} for _ in range(12)]
+    tasks = [asyncio.create_task(agent.post(URL, json=one)) for one in sent]
+    async with asyncio.timeout(60):
+        await stores.wait()
+    assert len(unpacked) == REPORTS_OF_ONE
+    assert intake.bodies_of_reports._of_one.total() == sum(unpacked)
+    ends.set()
+    assert {answer.status_code for answer in await asyncio.gather(*tasks)} == {503}
+    assert not intake.bodies_of_reports._of_one
+
+
+async def test_all_reports_that_come_have_a_bound(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies_in_flight, "BYTES_OF_REPORTS", 2 * MIB)
+    intake: Intake = service.app.state.intake
+    sent = report() | {"x": "y" * 900_000}
+    intake.bodies_of_reports.take("others", MIB + MIB // 2)
+    assert_problem(await agent.post(URL, json=sent), 503, "unavailable")
+    assert (await agent.post(URL, json=report())).status_code == 201  # a small one is not counted
+    intake.bodies_of_reports.give_back("others", MIB + MIB // 2)
+    assert (await agent.post(URL, json=sent | {"report_id": str(uuid.uuid4())})).status_code == 201
+
+
+async def test_large_reports_of_one_credential_come_after_anothers(service: Service, agent: httpx.AsyncClient) -> None:
+    """The line was first come, first served: eight agents had all of another's answered 503 after ten seconds."""
+    other, lock, order = await service.client_as(Role.AGENT), bodies(service).one_at_a_time, list[str]()
+
+    async def send(client: httpx.AsyncClient, name: str, number: int) -> None:
+        assert (await client.post(URL, json=large(number))).status_code == 201
+        order.append(name)
+
+    await lock.acquire()
+    tasks = [asyncio.create_task(send(agent, "many", 0)) for _ in range(4)]
+    async with asyncio.timeout(60):
+        while bodies(service)._of_one.total() < 4 * 2 * MIB:
+            await asyncio.sleep(0.01)
+        tasks.append(asyncio.create_task(send(other, "other", 1)))
+        while len(bodies(service)._of_one) < 2:
+            await asyncio.sleep(0.01)
+        while len(bodies(service).in_line._rooms) < 2:
+            await asyncio.sleep(0.01)
+    lock.release()
+    await asyncio.gather(*tasks)
+    assert order.index("other") <= 2
 
 
 async def test_one_whose_node_is_locked_leaves_its_turn_to_others(

@@ -104,3 +104,30 @@ async def test_verifications_are_worked_out_one_after_the_other_beside_everybody
     assert [answer.status_code for answer in answers] == [200] * 4
     assert sorted(seen) == [(name, 1, False) for name in ("newest_of", "read_plan", "verify") for _ in range(4)]
     assert min(connections[1:]) == 0  # those that wait for the thread hold none, once they have read
+
+
+@pytest.mark.parametrize("path", ["diff?against={0}", "artifacts-diff?against={0}", "verification"])
+async def test_work_on_kept_plans_holds_no_connection_and_keeps_no_plan_out_of_force(
+    service: Service, planner: httpx.AsyncClient, agent: httpx.AsyncClient, path: str
+) -> None:
+    """Eight viewers' differences had all connections: half of the others' requests were answered 503."""
+    node_id = (await agent.post("/api/v1/reports", json=EXAMPLE)).json()["node_id"]
+    kept = []
+    for number in range(2):
+        scenario = {"databases": [{"name": f"db{number}", "engine": "postgresql"}]}
+        made = await planner.post("/api/v1/plans", json={"node_id": node_id, "scenario": scenario})
+        kept.append(made.json()["id"])
+    pool, ends = service.database.engine.pool, threading.Event()
+    assert isinstance(pool, QueuePool)
+    saved_plans._FOR_READS.submit(ends.wait, 60)
+    asked = [asyncio.create_task(planner.get(f"/api/v1/plans/{kept[0]}/{path.format(kept[1])}")) for _ in range(6)]
+    try:
+        async with asyncio.timeout(60):
+            while saved_plans._FOR_READS._work_queue.qsize() < 6:
+                await asyncio.sleep(0.01)
+            assert pool.checkedout() == 0
+            answer = await planner.post(f"/api/v1/plans/{kept[1]}/verification")  # may put it in force
+        assert answer.status_code == 200, answer.text
+    finally:
+        ends.set()
+    assert [one.status_code for one in await asyncio.gather(*asked)] == [200] * 6

@@ -20,8 +20,8 @@ from hugeplan.access.gated_route import Intake
 from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.machines import Hints
 from hugeplan.access.schemas import Role
-from hugeplan.api.bodies_in_flight import LARGE_BYTES
-from hugeplan.api.body import beside_loop, no_body, read_body
+from hugeplan.api.bodies_in_flight import LARGE_BYTES, PART_BYTES
+from hugeplan.api.body import beside_loop, no_body, read_body, refuse_gone
 from hugeplan.api.json_body import parse_json
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.ratelimit import RateLimiter
@@ -47,13 +47,23 @@ async def answer_report(request: Request) -> Response:
     """``reports_create`` without FastAPI, for a request whose credential is known."""
     intake: Intake = request.app.state.intake
     known = await intake.gate.admit(request, _AGENTS)
-    with intake.bodies_of_agents.body(known.line_id, LARGE_BYTES) as body:
-        raw = await read_body(request, intake.limits, body.add)
-        if not raw:
-            raise no_body()
-        async with intake.report_turns.turn(known.line_id):
+    async with intake.report_turns.turn(known.line_id):  # what waits for it is still packed, and with its client
+        refuse_gone(request)
+        with (
+            intake.bodies_of_reports.body(known.line_id, PART_BYTES) as counted,
+            intake.bodies_of_agents.body(known.line_id, LARGE_BYTES) as body,
+        ):
+
+            def add(count: int) -> None:
+                counted.add(count)
+                body.add(count)
+
+            raw = await read_body(request, intake.limits, add)
+            if not raw:
+                raise no_body()
             is_beside = is_large(raw)
             async with body.turn(alone=is_beside):
+                refuse_gone(request)
                 incoming = await _read(request, raw, known, is_beside=is_beside)
             kept_bytes = max(LEAST_BYTES, len(incoming.document), len(raw) // MOST_PACKED)
             del raw  # its node may be locked for seconds: neither its bytes nor its turn are kept
