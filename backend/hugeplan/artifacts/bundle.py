@@ -40,9 +40,9 @@ _KEPT_BEFORE: Final = (
 TITLE: Final = "# Huge pages of "
 #: The paths that a bundle's files can have, and its folders.
 FILE_PATH: Final = re.compile(
-    r"README\.md|verify\.sh|roll-back\.sh|nodes\.txt|(alternatives/|[0-9]+-)[a-z0-9_-]+/[A-Za-z0-9_][A-Za-z0-9_.@-]*"
+    r"README\.md|verify\.sh|roll-back\.sh|nodes\.txt|(alternatives/|[0-9]{1,4}-)[a-z0-9_-]+/[A-Za-z0-9_][A-Za-z0-9_.@-]*"
 )
-FOLDER_PATH: Final = re.compile(r"alternatives(/[a-z0-9_-]+)?|[0-9]+-[a-z0-9_-]+")
+FOLDER_PATH: Final = re.compile(r"alternatives(/[a-z0-9_-]+)?|[0-9]{1,4}-[a-z0-9_-]+")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _RESTARTS = {
     Restart.NOTHING: "nothing",
