@@ -112,6 +112,15 @@ class TestRunner:
         runner.results_dir.mkdir()
         assert runner.run(shell("echo '1 passed, 0 failed'; sleep 300")).failed == 1
 
+    def test_what_writes_no_results_when_it_is_asked_to_end_has_failed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(run_tests, "ASKED_SECONDS", 1)
+        runner = Runner(tmp_path, dict(os.environ), seconds=2)
+        runner.results_dir.mkdir()
+        hangs = replace(shell("trap '' INT; echo .F; while :; do read -t 1; done", 200), junit=True)
+        assert "wrote no results" in runner.run(hangs).failures[0]
+
     def test_a_suite_of_lines_that_is_asked_to_end_says_what_it_ran(self, tmp_path: Path) -> None:
         runner = Runner(tmp_path, dict(os.environ), seconds=2)
         runner.results_dir.mkdir()
