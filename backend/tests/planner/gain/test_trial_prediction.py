@@ -123,21 +123,16 @@ def test_without_curves_or_granule_nothing_is_predicted() -> None:
 WORK = Workload(
     row_bytes=128, working_set_bytes=4 * GIB, active_connections=8, operations_per_second_per_busy_core=25_000.0
 )
+DATABASE = DatabaseInstance(
+    name="db", engine="postgresql", version="17", settings={"shared_buffers": "6GB"}, connections=50
+)
 
 
 def gain_with(
     *trials: TrialDifference, facts: HardwareFacts | None = None, page_bytes: int = M2, **workload: Any
 ) -> Gain:
     """The gain of a page size in the plan of a node, from differences on its machine type."""
-    database = DatabaseInstance(
-        name="db",
-        engine="postgresql",
-        version="17",
-        settings={"shared_buffers": "6GB"},
-        connections=50,
-        page_bytes=page_bytes,
-        workload=replace(WORK, **workload),
-    )
+    database = replace(DATABASE, page_bytes=page_bytes, workload=replace(WORK, **workload))
     found = plan(PlanRequest(node=node(facts, type_trials=trials), databases=(database,)))
     return next(gain for gain in found.gains if (gain.page_bytes, gain.backing_kind) == (page_bytes, "hugetlb"))
 
@@ -226,14 +221,7 @@ def test_trials_of_other_nodes_move_what_is_shown_and_never_what_is_chosen(
     points: float, many: int, weak: float
 ) -> None:
     """30 machines made up with one enrolment token took pools away from nodes with gains of 5 to 10 %."""
-    database = DatabaseInstance(
-        name="db",
-        engine="postgresql",
-        version="17",
-        settings={"shared_buffers": "6GB"},
-        connections=50,
-        workload=replace(WORK, operations_per_second_per_busy_core=25_000.0 * weak),
-    )
+    database = replace(DATABASE, workload=replace(WORK, operations_per_second_per_busy_core=25_000.0 * weak))
 
     def chosen(*trials: TrialDifference) -> tuple[list[tuple[int, int]], dict[tuple[int, str], float | None]]:
         found = plan(PlanRequest(node=node(None, type_trials=trials), databases=(database,)))
