@@ -1,22 +1,34 @@
-"""A request's work in the sandbox: without a database connection, and only for as long as its client waits."""
+"""A request's work beside the event loop, without a database connection: in the sandbox, only for as long as its
+client waits, or in the process's thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
+from hugeplan.api.bodies_in_flight import Turns
 from hugeplan.api.dependencies import Reads
 from hugeplan.db.session import ReadSession
 from hugeplan.sandbox.orders import Limits
 from hugeplan.sandbox.sandbox import LESS, Asker, Sandbox
 
+T = TypeVar("T")
+
+_THREAD: Final = ThreadPoolExecutor(1, "beside")
+"""One after the other: several threads would take the interpreter from the event loop."""
+_IN_LINE: Final = Turns(1)
+
 
 class RequestSandbox:
-    """The sandbox for one request."""
+    """The sandbox and the thread for one request."""
 
     def __init__(self, request: Request, session: ReadSession) -> None:
         self._request, self._session = request, session
@@ -57,6 +69,23 @@ class RequestSandbox:
             gone.cancel()
             await asyncio.gather(work, gone, return_exceptions=True)
 
+    @asynccontextmanager
+    async def in_line(self) -> AsyncIterator[None]:
+        """The turn of the request's credential: one request of each at a time reads a large document for ``thread``.
+
+        So nobody waits for all that another asks.
+        """
+        await self._session.release()
+        async with _IN_LINE.turn(str(self._request.state.line_id)):
+            yield
+
+    async def thread(self, work: Callable[..., T], *given: Any) -> T:
+        """The result of work that takes longer than others are to wait, in a thread. The session's connection goes back
+        to the pool first, so nothing may be written before.
+        """
+        await self._session.release()
+        return await asyncio.get_running_loop().run_in_executor(_THREAD, work, *given)
+
     def _spend(self, seconds: float) -> None:
         self.used_seconds += seconds
 
@@ -74,6 +103,6 @@ async def _request_sandbox(request: Request, session: Reads) -> RequestSandbox:
 Beside = Annotated[RequestSandbox, Depends(_request_sandbox)]
 
 
-def json_answer(content: bytes, status_code: int = 200) -> Response:
-    """JSON that the sandbox has written."""
-    return Response(content, status_code=status_code, media_type="application/json")
+def json_answer(content: bytes, status_code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """JSON that was written beside the event loop."""
+    return Response(content, status_code=status_code, headers=headers, media_type="application/json")

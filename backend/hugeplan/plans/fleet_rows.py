@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,9 +37,10 @@ from hugeplan.fleet_plans.schemas import FleetPlanDetail
 from hugeplan.planner.pages import counted_pages
 from hugeplan.plans import repository, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision, SkippedRow
-from hugeplan.scenarios import saved_plans
+from hugeplan.scenarios import plan_answers, plan_content, saved_plans
 from hugeplan.scenarios import service as scenarios
-from hugeplan.scenarios.schemas import SavedPlan
+from hugeplan.scenarios.plan_content import Computed, Wanted
+from hugeplan.scenarios.schemas import PlanVerification
 from hugeplan.scenarios.work import Question
 from hugeplan.trials import service as trials
 
@@ -50,12 +50,13 @@ SECONDS_PER_CALL: Final = 0.16
 ROWS_READ: Final = 5
 """Of so many rows at a time is read what they are computed from: more might not be begun in this call."""
 _STATES: Final = {"propose": "proposed", "approve": "approved", "in_force": "in_force"}
+_BEFORE: Final = {"propose": "draft", "approve": "proposed", "in_force": "approved"}
 _ORDER: Final = ("draft", "proposed", "approved", "in_force")
 
 
 async def open_row(
     session: WriteSession, beside: RequestSandbox, job_id: UUID, node_id: UUID, *, by: Actor
-) -> tuple[SavedPlan, bool]:
+) -> tuple[plan_content.Answer, bool]:
     """The plan of a row, and whether it was kept only now. ConflictError where the node has changed since."""
     job = await fleet_plans.get_job(session, job_id)
     row = await repository.fleet_row(session, job_id, node_id)
@@ -63,13 +64,14 @@ async def open_row(
         raise NotFoundError(f"The fleet plan has no row of node {node_id}.")
     found = await repository.plan_of_row(session, job_id, node_id)
     if found is None:
-        computed = await _computed(session, beside, job, row)
+        plan = await saved_plans.drafted(beside, await _computed(session, beside, job, row), by=by)
+        answer = await beside.thread(plan_content.saved_plan, plan)
         await repository.lock_nodes(session, [node_id])  # as decide does; others may have kept one meanwhile
         found = await repository.plan_of_row(session, job_id, node_id)
         if found is None:
-            made = await saved_plans.keep(session, computed, by=by)
-            return await saved_plans.get_plan(session, made.id), True
-    return await saved_plans.get_plan(session, found.id), False
+            await saved_plans.add(session, [plan])
+            return answer, True
+    return await plan_answers.get_plan(session, beside, found.id), False
 
 
 async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, number: int) -> tuple[str, bytes]:
@@ -98,7 +100,7 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
             break
         try:
             found = await _of_group(session, beside, job, node)
-            if (several or key) and key != await asyncio.to_thread(saved_plans.files_key_of, found):
+            if (several or key) and key != await beside.thread(plan_content.files_key_of, found):
                 raise ConflictError(
                     f"The files of {node.name} have changed since the fleet plan. Run the fleet plan again."
                 )
@@ -106,7 +108,8 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
             names = sorted(
                 f"{one.name} ({left_out[one.node_id]})" if one.node_id in left_out else one.name for one in nodes
             )
-            content = await _zipped(session, found, names if several or names != [node.name] else [])
+            group = names if several or names != [node.name] else []
+            content = await beside.thread(plan_content.zip_for_group, found, group)
         except (UnavailableError, RateLimitedError):
             raise
         except ProblemError as error:
@@ -119,7 +122,7 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
 
 async def _of_group(
     session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, node: repository.NodeOfGroup
-) -> saved_plans.Computed | PlanRow:
+) -> Computed | PlanRow:
     kept = await repository.plan_of_row(session, job.id, node.node_id)
     if kept is not None:
         return await saved_plans.stored_plan(session, kept.id)
@@ -127,12 +130,6 @@ async def _of_group(
     if row is None:
         raise fleet.unknown_node(node.node_id)
     return await _computed(session, beside, job, row)
-
-
-async def _zipped(session: ReadSession, found: saved_plans.Computed | PlanRow, group: Sequence[str]) -> bytes:
-    if isinstance(found, PlanRow):
-        return (await saved_plans.zip_artifacts(session, found.id, group=group))[1]
-    return saved_plans.zip_computed(found, group=group)
 
 
 def _stands_after(node: repository.NodeOfGroup) -> tuple[bool, bool, int, str]:
@@ -147,14 +144,14 @@ def _absence(node: repository.NodeOfGroup) -> str | None:
 
 async def _computed(
     session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, row: FleetPlanNodeRow
-) -> saved_plans.Computed:
+) -> Computed:
     """The plan of a row. ConflictError where its node's newest report asks for other pools than the row says."""
     return await _computed_with(session, beside, job, row, await _read(session, job, [row]))
 
 
 async def _computed_with(
     session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, row: FleetPlanNodeRow, read: _Read
-) -> saved_plans.Computed:
+) -> Computed:
     if row.group_number is None:
         raise ConflictError(f"{row.name} has no plan: {' '.join(row.exceptions)}")
     wanted = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in read.pools[row.group_number]}
@@ -164,7 +161,7 @@ async def _computed_with(
     facts, sample = fleet.facts_as_stored(stored)
     scenario = scenarios.scenario_of(facts, sample) if job.scenario is None else job.scenario
     inputs = saved_plans.Inputs(Question(scenario, facts, sample), read.runs.get(row.node_id))
-    question = saved_plans.Wanted(row.node_id, scenario, fleet_plan_id=job.id)
+    question = Wanted(row.node_id, scenario, fleet_plan_id=job.id)
     made = await saved_plans.computed(session, beside, question, inputs)
     pools = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in made.plan["pools"] if pool["pages"]}
     if pools != wanted:
@@ -226,7 +223,7 @@ async def decide(
     made: dict[UUID, _Prepared] = {}
     failed: dict[UUID, str] = {}
     # All arithmetic comes before the first row is written: it runs without a connection.
-    prepare = _Preparing(session, beside, job, body, rows)
+    prepare = _Preparing(session, beside, job, body, rows, by=by)
     spent = _Spent(beside)
     for number, row in enumerate(rows):
         if number and spent.is_used_up():
@@ -282,10 +279,13 @@ class _Spent:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What was computed for a row before anything was written: its plan, or its kept plan beside a newer sample."""
+    """What was computed for a row before anything was written: its plan, or its kept plan beside a newer sample or
+    report.
+    """
 
-    made: saved_plans.Computed | None = None
+    made: PlanRow | None = None
     looked: service.Looked | None = None
+    verified: PlanVerification | None = None
 
 
 class _Preparing:
@@ -298,8 +298,11 @@ class _Preparing:
         job: FleetPlanDetail,
         body: FleetRowsDecision,
         rows: Sequence[FleetPlanNodeRow],
+        *,
+        by: Actor,
     ) -> None:
         self._session, self._beside, self._job, self._body, self._rows = session, beside, job, body, rows
+        self._by = by
         self._kept: dict[UUID, repository.KeptOfRow] | None = None
         self._read: _Read | None = None
 
@@ -311,8 +314,10 @@ class _Preparing:
             self._kept = await repository.plans_of_rows(self._session, self._job.id, node_ids)
         found = self._kept.get(row.node_id)
         if found is not None:
-            if found.state != {"propose": "draft", "approve": "proposed"}.get(body.to):
+            if found.state != _BEFORE[body.to]:
                 return _Prepared()
+            if body.to == "in_force":
+                return _Prepared(verified=await plan_answers.verify_plan(self._session, self._beside, found.id))
             kept = await saved_plans.stored_plan(self._session, found.id)
             return _Prepared(looked=await service.look(self._session, self._beside, kept))
         if body.to != "propose":
@@ -322,7 +327,7 @@ class _Preparing:
         if self._read is None or row.node_id not in self._read.asked:
             self._read = await _read(self._session, self._job, self._rows[number : number + ROWS_READ])
         made = await _computed_with(self._session, self._beside, self._job, row, self._read)
-        return _Prepared(made=made)
+        return _Prepared(made=await saved_plans.drafted(self._beside, made, by=self._by))
 
 
 def _is_there(state: str, body: FleetRowsDecision) -> bool:
@@ -333,9 +338,8 @@ def _is_there(state: str, body: FleetRowsDecision) -> bool:
 async def _propose_new(session: WriteSession, row: FleetPlanNodeRow, prepared: _Prepared, *, by: Actor) -> None:
     if prepared.made is None:
         raise ConflictError(f"The plan of {row.name} is not proposed.")
-    plan = saved_plans.draft(prepared.made, by=by)
-    proposed = service.propose_new(plan, by=by)
-    await saved_plans.add(session, [plan])
+    proposed = service.propose_new(prepared.made, by=by)
+    await saved_plans.add(session, [prepared.made])
     write_events(session, [proposed])
 
 
@@ -365,6 +369,8 @@ async def _advance(
             second_person=second_person,
             accept_unknown_fit=body.accept_unknown_fit,
         )
+    elif prepared.verified is None:
+        raise ConflictError(f"The {service.name_of(plan)} was approved at this moment. Put it in force again.")
     else:
-        await service.put_in_force(session, plan, by=by)
+        await service.put_in_force(session, plan, prepared.verified, by=by)
     return True

@@ -12,13 +12,14 @@ from hugeplan.access.dependencies import Approver, Planner, Viewer
 from hugeplan.access.gate import refuse_role
 from hugeplan.access.gated_route import api_router
 from hugeplan.access.schemas import Role
-from hugeplan.api.beside import Beside
+from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.api.schemas import PathNumber
 from hugeplan.db.models import PlanRow
 from hugeplan.plans import fleet_rows, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision
+from hugeplan.scenarios import plan_answers
 from hugeplan.scenarios.schemas import PlanSummary, SavedPlan
 from hugeplan.scenarios.service import require_room_for_plan
 
@@ -94,12 +95,20 @@ async def plans_withdraw(
 
 @router.post("/plans/{plan_id}/in-force")
 async def plans_put_in_force(
-    actor: Planner, session: Writes, plan_id: UUID, *, request: Request, response: Response, if_match: IfMatch = None
+    actor: Planner,
+    session: Writes,
+    beside: Beside,
+    plan_id: UUID,
+    *,
+    request: Request,
+    response: Response,
+    if_match: IfMatch = None,
 ) -> PlanSummary:
     """Put an approved plan in force on its node: each report is compared with it from now on."""
+    verified = await plan_answers.verify_plan(session, beside, plan_id)
     row = await service.locked(session, plan_id, if_match)
     _note(request, row)
-    return _answer(response, await service.put_in_force(session, row, by=actor))
+    return _answer(response, await service.put_in_force(session, row, verified, by=actor))
 
 
 @router.delete("/plans/{plan_id}/in-force")
@@ -122,7 +131,7 @@ async def plans_delete(
     await service.delete(session, row)
 
 
-@router.post("/fleet/plans/{job_id}/nodes/{node_id}/plan")
+@router.post("/fleet/plans/{job_id}/nodes/{node_id}/plan", response_model=SavedPlan)
 async def fleet_plan_rows_open(
     actor: Planner,
     session: Writes,
@@ -132,15 +141,12 @@ async def fleet_plan_rows_open(
     *,
     settings: CurrentSettings,
     request: Request,
-    response: Response,
-) -> SavedPlan:
+) -> Response:
     """The plan of exactly this row, kept when it is asked for the first time (201). 409 when its node has changed."""
     await require_room_for_plan(session, settings, actor)
     plan, is_new = await fleet_rows.open_row(session, beside, job_id, node_id, by=actor)
     audit.note(request, kind="plan", subject=plan.id, digest=plan.digest, fleet_plan=str(job_id))
-    response.status_code = 201 if is_new else 200
-    response.headers["ETag"] = etag(plan.version)
-    return plan
+    return json_answer(plan.content, 201 if is_new else 200, {"ETag": etag(plan.version)})
 
 
 @router.post("/fleet/plans/{job_id}/decisions")

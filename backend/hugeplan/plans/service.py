@@ -36,8 +36,8 @@ from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
 from hugeplan.plans import repository, work
 from hugeplan.plans.assumptions import Changed
-from hugeplan.scenarios import saved_plans
-from hugeplan.scenarios.schemas import PlanSummary
+from hugeplan.scenarios import plan_answers, saved_plans
+from hugeplan.scenarios.schemas import PlanSummary, PlanVerification
 from hugeplan.trials import service as trials
 
 
@@ -188,13 +188,11 @@ async def withdraw(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSum
     return await saved_plans.summary(session, row)
 
 
-async def put_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:
+async def put_in_force(session: WriteSession, row: PlanRow, verified: PlanVerification, *, by: Actor) -> PlanSummary:
     """The node of an approved plan is meant to follow it: each report is compared with it from now on."""
     _require_state(row, "approved", "put in force")
-    if row.node_id is None:
-        raise ConflictError("This plan was made for no observed node, so there is no node that can follow it.")
     # What the newest report says already is said at once.
-    await saved_plans.put_in_force(session, row.id, row.node_id, by=by.name)
+    await plan_answers.put_in_force(session, verified, by=by.name)
     await session.refresh(row)
     return await saved_plans.summary(session, row)
 

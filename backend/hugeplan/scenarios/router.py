@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.api.schemas import JsonObject
 from hugeplan.documents.plan_digest import short
-from hugeplan.scenarios import saved_plans, service
+from hugeplan.scenarios import plan_answers, plan_content, saved_plans, service
 from hugeplan.scenarios.schemas import (
     ArtifactChanges,
     ArtifactDisposition,
@@ -152,22 +153,18 @@ async def scenarios_delete(_: Planner, session: Writes, scenario_id: UUID, if_ma
     await service.delete_scenario(session, scenario_id, if_match)
 
 
-@router.post("/scenarios/{scenario_id}/plans", status_code=201)
+@router.post("/scenarios/{scenario_id}/plans", status_code=201, response_model=SavedPlan)
 async def scenario_plans_create(
-    actor: Planner,
-    session: Writes,
-    beside: Beside,
-    scenario_id: UUID,
-    *,
-    settings: CurrentSettings,
-    response: Response,
-) -> SavedPlan:
+    actor: Planner, session: Writes, beside: Beside, scenario_id: UUID, *, settings: CurrentSettings
+) -> Response:
     """Compute the plan of a scenario's current version and save it."""
     await require_room_for_plan(session, settings, actor)
-    plan = await saved_plans.create_plan(session, beside, scenario_id, by=actor)
-    response.headers["ETag"] = etag(plan.version)
-    response.headers["Location"] = f"/api/v1/plans/{plan.id}"
-    return plan
+    return _kept(await saved_plans.create_plan(session, beside, scenario_id, by=actor))
+
+
+def _kept(plan: plan_content.Answer) -> Response:
+    headers = {"ETag": etag(plan.version), "Location": f"/api/v1/plans/{plan.id}"}
+    return json_answer(plan.content, 201, headers)
 
 
 @router.get("/scenarios/{scenario_id}/plans")
@@ -178,7 +175,7 @@ async def scenario_plans_list(
     return await saved_plans.list_plans(session, PlanFilter(scenario_id=scenario_id), limit=limit, cursor=cursor)
 
 
-@router.post("/plans", status_code=201)
+@router.post("/plans", status_code=201, response_model=SavedPlan)
 async def plans_create(
     actor: Planner,
     session: Writes,
@@ -187,15 +184,12 @@ async def plans_create(
     beside: Beside,
     settings: CurrentSettings,
     body: PlanKeep,
-    response: Response,
-) -> SavedPlan:
+) -> Response:
     """Keep a plan: computed once, with its node's newest sample, and never changed after. It is a draft."""
     await require_room_for_plan(session, settings, actor)
     plan = await saved_plans.keep_plan(session, beside, body, by=actor)
     audit.note(request, kind="plan", subject=plan.id, digest=plan.digest)
-    response.headers["ETag"] = etag(plan.version)
-    response.headers["Location"] = f"/api/v1/plans/{plan.id}"
-    return plan
+    return _kept(plan)
 
 
 @router.get("/plans")
@@ -214,12 +208,11 @@ async def plans_list(
     return await saved_plans.list_plans(session, wanted, limit=limit, cursor=cursor)
 
 
-@router.get("/plans/{plan_id}")
-async def plans_get(_: Viewer, session: Reads, plan_id: UUID, response: Response) -> SavedPlan:
+@router.get("/plans/{plan_id}", response_model=SavedPlan)
+async def plans_get(_: Viewer, session: Reads, beside: Beside, plan_id: UUID) -> Response:
     """A kept plan, with the ETag of its state."""
-    plan = await saved_plans.get_plan(session, plan_id)
-    response.headers["ETag"] = etag(plan.version)
-    return plan
+    plan = await plan_answers.get_plan(session, beside, plan_id)
+    return json_answer(plan.content, headers={"ETag": etag(plan.version)})
 
 
 @router.get(
@@ -227,9 +220,9 @@ async def plans_get(_: Viewer, session: Reads, plan_id: UUID, response: Response
     response_class=Response,
     responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The document"}},
 )
-async def plan_documents_get(_: Viewer, session: Reads, plan_id: UUID) -> Response:
+async def plan_documents_get(_: Viewer, session: Reads, beside: Beside, plan_id: UUID) -> Response:
     """All that was kept of a plan, the same bytes for ever; ``hugeplan apply`` and ``verify`` read it."""
-    digest, content = await saved_plans.get_document(session, plan_id)
+    digest, content = await plan_answers.of_plan(session, beside, plan_id, plan_answers.document)
     name = str(plan_id) if digest is None else short(digest)
     headers = {"Content-Disposition": f'attachment; filename="plan-{name}.json"'}
     if digest is not None:
@@ -237,16 +230,16 @@ async def plan_documents_get(_: Viewer, session: Reads, plan_id: UUID) -> Respon
     return Response(content, media_type="application/json", headers=headers)
 
 
-@router.get("/plans/{plan_id}/inputs")
-async def plan_inputs_get(_: Viewer, session: Reads, plan_id: UUID) -> PlanInputs:
+@router.get("/plans/{plan_id}/inputs", response_model=PlanInputs)
+async def plan_inputs_get(_: Viewer, session: Reads, beside: Beside, plan_id: UUID) -> Response:
     """All that a saved plan was computed from."""
-    return await saved_plans.get_inputs(session, plan_id)
+    return json_answer(await plan_answers.of_plan(session, beside, plan_id, plan_answers.inputs))
 
 
-@router.get("/plans/{plan_id}/diff")
-async def plans_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID) -> PlanDifference:
+@router.get("/plans/{plan_id}/diff", response_model=PlanDifference)
+async def plans_diff(_: Viewer, session: Reads, beside: Beside, plan_id: UUID, against: UUID) -> Response:
     """A saved plan beside another one: pools, findings, and the inputs that led to the difference."""
-    return await saved_plans.diff_plans(session, plan_id, against)
+    return json_answer(await plan_answers.diff_plans(session, beside, plan_id, against))
 
 
 @router.get(
@@ -254,35 +247,41 @@ async def plans_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID) ->
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle"}},
 )
-async def plan_artifacts_zip(_: Viewer, session: Reads, plan_id: UUID, *, force: Force = False) -> Response:
+async def plan_artifacts_zip(
+    _: Viewer, session: Reads, beside: Beside, plan_id: UUID, *, force: Force = False
+) -> Response:
     """All files of a saved plan as a bundle for a GitOps repository, with a README. 409 when it does not fit."""
-    name, content = await saved_plans.zip_artifacts(session, plan_id, force=force)
+    name, content = await plan_answers.of_plan(session, beside, plan_id, partial(plan_content.zip_of, force=force))
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/zip", headers=headers)
 
 
 @router.get("/plans/{plan_id}/verification")
-async def plan_verification_get(_: Viewer, session: Reads, plan_id: UUID) -> PlanVerification:
+async def plan_verification_get(_: Viewer, session: Reads, beside: Beside, plan_id: UUID) -> PlanVerification:
     """Is a saved plan in force on its node? Planned against the node's newest report, check by check."""
-    return await saved_plans.verify_plan(session, plan_id)
+    return await plan_answers.verify_plan(session, beside, plan_id)
 
 
 @router.post("/plans/{plan_id}/verification")
-async def plan_verification_create(actor: Planner, session: Writes, plan_id: UUID) -> PlanVerification:
+async def plan_verification_create(actor: Planner, session: Writes, beside: Beside, plan_id: UUID) -> PlanVerification:
     """Verify a saved plan; where its node's newest report says that it is in force, it is the plan in force."""
-    return await saved_plans.put_in_force_if_verified(session, plan_id, by=actor.name)
+    return await plan_answers.put_in_force_if_verified(session, beside, plan_id, by=actor.name)
 
 
-@router.get("/plans/{plan_id}/artifacts-diff")
-async def plan_artifacts_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID | None = None) -> ArtifactChanges:
+@router.get("/plans/{plan_id}/artifacts-diff", response_model=ArtifactChanges)
+async def plan_artifacts_diff(
+    _: Viewer, session: Reads, beside: Beside, plan_id: UUID, against: UUID | None = None
+) -> Response:
     """The files of a saved plan against those of another one; without ``against``, of the plan in force on its node."""
-    return await saved_plans.diff_artifacts(session, plan_id, against)
+    return json_answer(await plan_answers.diff_artifacts(session, beside, plan_id, against))
 
 
-@router.get("/plans/{plan_id}/artifacts")
-async def plan_artifacts_list(_: Viewer, session: Reads, plan_id: UUID, *, force: Force = False) -> PlanArtifacts:
+@router.get("/plans/{plan_id}/artifacts", response_model=PlanArtifacts)
+async def plan_artifacts_list(
+    _: Viewer, session: Reads, beside: Beside, plan_id: UUID, *, force: Force = False
+) -> Response:
     """The files that apply a saved plan. 409 for a plan that does not fit, unless forced."""
-    return await saved_plans.list_artifacts(session, plan_id, force=force)
+    return json_answer(await plan_answers.of_plan(session, beside, plan_id, partial(plan_answers.files, force=force)))
 
 
 @router.get(
@@ -293,6 +292,7 @@ async def plan_artifacts_list(_: Viewer, session: Reads, plan_id: UUID, *, force
 async def plan_artifacts_get(
     _: Viewer,
     session: Reads,
+    beside: Beside,
     plan_id: UUID,
     kind: str,
     *,
@@ -301,6 +301,7 @@ async def plan_artifacts_get(
     force: Force = False,
 ) -> Response:
     """One file, as it is applied. 409 for a plan that does not fit, unless forced."""
-    artifact = await saved_plans.get_artifact(session, plan_id, kind, filename=filename, force=force)
+    wanted = partial(plan_content.file_of, kind=kind, filename=filename, force=force)
+    artifact = await plan_answers.of_plan(session, beside, plan_id, wanted)
     headers = {"Content-Disposition": f'{disposition}; filename="{artifact.filename}"'}
     return Response(artifact.content, media_type=artifact.media_type, headers=headers)

@@ -17,7 +17,7 @@ from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
 from hugeplan.fleet import repository
-from hugeplan.scenarios import saved_plans
+from hugeplan.scenarios import plan_answers
 from hugeplan.scenarios.schemas import PlanVerification
 
 EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
@@ -142,12 +142,12 @@ async def test_verifying_is_no_approval(
 ) -> None:
     """What stands on the node already is said to be the plan, and still nobody said yes to it."""
     node_id, plan_id = await node_with_plan(agent, planner)
-    verify_plan = saved_plans.verify_plan
+    verify_plan = plan_answers.verify_plan
 
     async def it_stands(*given: Any) -> PlanVerification:
         return (await verify_plan(*given)).model_copy(update={"outcome": "in_force"})
 
-    monkeypatch.setattr(saved_plans, "verify_plan", it_stands)
+    monkeypatch.setattr(plan_answers, "verify_plan", it_stands)
     found = await planner.post(f"/api/v1/plans/{plan_id}/verification")
     assert found.status_code == 409, found.text
     assert "Nobody approved this plan" in found.json()["detail"]

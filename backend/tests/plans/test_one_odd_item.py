@@ -34,7 +34,7 @@ from hugeplan.plans import fleet_rows
 from hugeplan.plans import repository as plan_rows
 from hugeplan.plans import service as plans
 from hugeplan.plans.watch import check_plans
-from hugeplan.scenarios import repository, saved_plans, work
+from hugeplan.scenarios import plan_answers, repository, saved_plans, work
 from hugeplan.settings import Settings
 
 API = "/api/v1"
@@ -135,7 +135,7 @@ async def test_an_odd_row_of_a_fleet_plan_is_named_and_the_others_are_decided(
     own = {"scenario": {"node": TOO_LARGE, "databases": [DATABASE | {"settings": {"shared_buffers": "12GB"}}]}}
     assert (await planner.post(f"{API}/plans/preview", json=own)).status_code == 200
     await admin.post(f"{url}/decisions", json={"to": "approve"})
-    verify, asked = saved_plans.verify_plan, []
+    verify, asked = plan_answers.verify_plan, []
 
     async def odd(*given: Any) -> Any:
         asked.append(given)
@@ -143,7 +143,7 @@ async def test_an_odd_row_of_a_fleet_plan_is_named_and_the_others_are_decided(
             raise LookupError
         return await verify(*given)
 
-    monkeypatch.setattr(saved_plans, "verify_plan", odd)
+    monkeypatch.setattr(plan_answers, "verify_plan", odd)
     done = (await planner.post(f"{url}/decisions", json={"to": "in_force"})).json()
     assert (done["done"], [row["reason"] for row in done["skipped"]].count(INTERNAL)) == (1, 1)
     states = [plan["state"] for plan in (await planner.get(f"{API}/plans")).json()["items"]]
