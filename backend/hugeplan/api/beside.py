@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _THREAD: Final = ThreadPoolExecutor(1, "beside")
 """One after the other: several threads would take the interpreter from the event loop."""
-_IN_LINE: Final = Turns(1)
+_OF_EACH, _OF_ALL = Turns(1), Turns(1)
 
 
 class RequestSandbox:
@@ -71,12 +71,12 @@ class RequestSandbox:
 
     @asynccontextmanager
     async def in_line(self) -> AsyncIterator[None]:
-        """The turn of the request's credential: one request of each at a time reads a large document for ``thread``.
+        """The request's turn to read a large document and to have ``thread`` work on it, one after the other.
 
-        So nobody waits for all that another asks.
+        Of each credential one is in line: nobody waits for all that another asks.
         """
         await self._session.release()
-        async with _IN_LINE.turn(str(self._request.state.line_id)):
+        async with _OF_EACH.turn(str(self._request.state.line_id)), _OF_ALL.turn(""):
             yield
 
     async def thread(self, work: Callable[..., T], *given: Any) -> T:
