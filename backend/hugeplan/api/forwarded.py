@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from hugeplan.settings import Settings
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 MOST_HOPS: Final = 20
-#: RFC 7239, section 4: elements with commas between them, pairs with semicolons; a value may be a quoted string, which
-#: may hold both.
-_PAIR: Final = re.compile(r'[ \t]*(?:([^\s"=;,]*)=("(?:[^"\\]|\\.)*"|[^\s"=;,]*)[ \t]*)?([;,]|$)')
+MOST_CHARACTERS: Final = 4096
+"""Of a header, from its end: what stands before is its client's own word, of any length."""
+#: RFC 7239, section 4, backwards: elements with commas between them, pairs with semicolons; a value may be a quoted
+#: string, which may hold both.
+_PAIR: Final = re.compile(r'[ \t]*(?:("(?:[^"\\]|.\\)*"|[^\s"=;,]*)=([^\s"=;,]*)[ \t]*)?([;,]|$)')
 
 
 class Proxies:
@@ -55,28 +58,28 @@ class Proxies:
         return any(address in network for network in self._trusted if network.version == address.version)
 
 
-def _hops(header: bytes, lines: Sequence[str]) -> list[str]:
+def _hops(header: bytes, lines: Sequence[str]) -> Iterable[str]:
     """The addresses of a header, the nearest first; at most MOST_HOPS."""
+    text = ",".join(lines).rstrip()[-MOST_CHARACTERS:]
     if header == b"x-forwarded-for":
-        return [element.strip() for element in ",".join(lines).split(",")[::-1][:MOST_HOPS]]
-    return _hops_of_pairs(",".join(lines))[::-1][:MOST_HOPS]
+        return [element.strip() for element in text.split(",")[::-1][:MOST_HOPS]]
+    return islice(_hops_of_pairs(text[::-1]), MOST_HOPS)
 
 
-def _hops_of_pairs(text: str) -> list[str]:
-    """What ``for`` is in each element, empty without one; nothing of a line that cannot be read."""
-    hops, own, at, ends = [], "", 0, ""
-    while at < len(text) or ends:
-        found = _PAIR.match(text, at)
+def _hops_of_pairs(backwards: str) -> Iterator[str]:
+    """What ``for`` is in each element, empty without one, up to what cannot be read."""
+    own, at, ends = "", 0, ""
+    while at < len(backwards) or ends:
+        found = _PAIR.match(backwards, at)
         if found is None:
-            return []
-        name, value, ends = found[1], found[2], found[3]
-        if name is not None and name.lower() == "for":
-            own = value.strip('"')
+            return
+        value, name, ends = found[1], found[2], found[3]
+        if name is not None and name.lower() == "rof":
+            own = value[::-1].strip('"')
         if ends != ";":
-            hops.append(own)
+            yield own
             own = ""
         at = found.end()
-    return hops
 
 
 def _address(text: str) -> Address | None:

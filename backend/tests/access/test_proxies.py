@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timeit
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
 
@@ -71,12 +72,27 @@ def test_whose_request_it_is(peer: str, values: tuple[str, ...], expected: str) 
         ('for=192.0.2.9;host="x,for=198.51.100.7;y"', "192.0.2.9"),
         ('host="a;for=198.51.100.7;b";for=192.0.2.9', "192.0.2.9"),
         ('host="a\\";for=198.51.100.7;x=\\"b";for=192.0.2.9', "192.0.2.9"),
-        ('host="a, for=198.51.100.7', "10.0.0.1"),
+        # What the client left open, the proxy's own element ends.
+        ('host="a, for=192.0.2.9', "192.0.2.9"),
+        ("," * 30_000 + "for=192.0.2.9", "192.0.2.9"),
+        ('x="' * 5_000 + ',for=192.0.2.9;by="_a"', "192.0.2.9"),
+        ("for=192.0.2.9" + ";" * 5_000, "10.0.0.1"),
         (" " * 20_000 + "for=192.0.2.9" + "\t" * 20_000, "192.0.2.9"),
     ],
 )
 def test_the_header_of_rfc_7239(value: str, expected: str) -> None:
     assert client_of("10.0.0.1", value, header="forwarded") == expected
+
+
+def test_what_a_client_writes_before_a_proxy_is_not_read() -> None:
+    """14,000 commas took 10 ms of every request's time, before its turn: 400 strangers held others up for 4.5 s."""
+
+    def seconds(header: str) -> float:
+        proxies = Proxies(Settings(trusted_proxies=(ip_network("10.0.0.0/8"),), trusted_proxy_header=header))
+        headers = [(header.encode(), b"," * 30_000 + b"for=192.0.2.9")]
+        return min(timeit.repeat(lambda: proxies.client_of("10.0.0.1", headers), number=20, repeat=7))
+
+    assert seconds("forwarded") < 8 * seconds("x-forwarded-for")
 
 
 def test_only_the_configured_header_is_believed() -> None:
