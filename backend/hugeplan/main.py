@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hugeplan import __version__
 from hugeplan.access import audit, bootstrap
+from hugeplan.access.connection_turns import ConnectionTurns
 from hugeplan.access.dependencies import require_viewer
 from hugeplan.access.gate import Gate
 from hugeplan.access.gate_app import Direct, GateApp
@@ -188,7 +189,11 @@ def create_app(settings: Settings) -> Application:
         found: RateLimiter = app.state.rate_limiter
         return found
 
-    app.state.intake = Intake(Gate(app.state.database, settings, limiter), BodyLimits.of(settings))
+    app.state.intake = Intake(
+        Gate(app.state.database, settings, limiter),
+        BodyLimits.of(settings),
+        ConnectionTurns(settings),
+    )
 
     for router in ROUTERS:
         app.router.routes.extend(router.routes)

@@ -28,6 +28,7 @@ from hugeplan.access.schemas import Role
 from hugeplan.api.allow import Methods
 from hugeplan.api.body import refuse_gone
 from hugeplan.api.problems import response_for
+from hugeplan.db.turns import CONNECTION_TURN
 
 Address = tuple[str, str]
 """Method and path."""
@@ -107,6 +108,7 @@ class GateApp:
         request = Request(scope, receive)
         app: ASGIApp | None
         async with AsyncExitStack() as stack:
+            stack.callback(CONNECTION_TURN.reset, CONNECTION_TURN.set(None))
             try:
                 if len(request.headers.getlist("host")) > 1:
                     # Proxies and we may each believe another one (RFC 9112, section 3.2).

@@ -17,6 +17,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
+from hugeplan.access.connection_turns import ConnectionTurns
 from hugeplan.access.gate import Admitted, Gate, address_key
 from hugeplan.access.schemas import Role
 from hugeplan.api.bodies_in_flight import (
@@ -40,8 +41,8 @@ PARSED_VALUES = 50_000
 others. Reports are taken in by a handler of their own."""
 UNREAD_BODY_BYTES = 4 * 1024**2
 """The largest that the sandbox parses: more could not be planned within its limits."""
-IMPORTS = 2
-"""Imports that are kept at a time."""
+IMPORTS = 1
+"""Imports that are kept at a time: one more may write meanwhile."""
 HEAD_SECONDS = ROUND_SECONDS / 4
 """What a request counts as that begins: four do in one round of the loop."""
 OPEN_BODY_BYTES = 16 * 1024
@@ -54,6 +55,7 @@ class Intake:
 
     gate: Gate
     limits: BodyLimits
+    connections: ConnectionTurns
     bodies: BodiesInFlight = field(default_factory=BodiesInFlight)
     bodies_of_agents: BodiesInFlight = field(default_factory=partial(BodiesInFlight, of_agents=True))
     bodies_of_reports: BodiesInFlight = field(default_factory=partial(BodiesInFlight, of_reports=True))
@@ -151,7 +153,8 @@ class GatedRoute(APIRoute):
             if allowed is None:
                 limits = replace(limits, max_bytes=min(limits.max_bytes, OPEN_BODY_BYTES))
             else:
-                await intake.gate.admit(request, allowed)
+                known = await intake.gate.admit(request, allowed)
+                intake.connections.begin(request, known)
                 if is_change and request.method not in SAFE_METHODS:
                     intake.answers.require_room(request.state.line_id)
                     intake.gate.count_change(request)

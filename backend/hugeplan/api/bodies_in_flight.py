@@ -121,11 +121,11 @@ class Turns:
 
     def __init__(self, most: int = HANDLERS_OF_ONE) -> None:
         self._most = most
-        self._rooms: dict[str, _Room] = {}
+        self._rooms: dict[str, Room] = {}
 
-    def turn(self, whose: str) -> _Room:
+    def turn(self, whose: str) -> Room:
         """The time in which a handler may run, as a context."""
-        return self._rooms.get(whose) or _Room(self._rooms, whose, self._most)
+        return self._rooms.get(whose) or Room(self._rooms, whose, self._most)
 
 
 class StrangersTurns(Turns):
@@ -158,10 +158,10 @@ class StrangersTurns(Turns):
             end()
 
 
-class _Room(asyncio.Semaphore):
+class Room(asyncio.Semaphore):
     """The turns of one credential, which are in ``rooms`` while anybody has or wants one."""
 
-    def __init__(self, rooms: dict[str, _Room], whose: str, most: int) -> None:
+    def __init__(self, rooms: dict[str, Room], whose: str, most: int) -> None:
         super().__init__(most)
         self._rooms, self._whose, self.asked = rooms, whose, 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Generic, TypeVar
@@ -17,6 +18,7 @@ from fastapi import Query, Response
 
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.db.alone import alone
+from hugeplan.db.session import ReadSession
 from hugeplan.documents.bounds import refuse_absurd_time
 from hugeplan.errors import FieldProblem, invalid_input, shown
 
@@ -25,6 +27,8 @@ PAGE_BYTES = 1024**2
 """About what a page of items from outside may have as JSON: it ends before the item that would exceed this."""
 READ_BYTES = 6 * PAGE_BYTES
 """About what is read of documents for a page: one may be kept in a few octets, and say nothing that is answered."""
+HOLD_SECONDS = 0.02
+"""Of processor time, after which a list gives its connection back, and others come in between."""
 R = TypeVar("R")
 T = TypeVar("T")
 First = TypeVar("First")
@@ -109,6 +113,7 @@ def page_of(
 
 
 async def page_within(
+    session: ReadSession,
     read: Callable[[str | None, int], Awaitable[Sequence[R]]],
     *,
     limit: int,
@@ -127,11 +132,16 @@ async def page_within(
     small rows tells nothing of the size of those after them, so the number does not grow. ``size``: bytes of an item,
     else those of its JSON; ``read_bytes``: of the documents that were read for it. An item that cannot be made is
     logged and left out: a page of those alone is empty, and has a cursor after MAX_LIMIT rows or READ_BYTES.
-    ``is_cut``: the last read gave fewer rows than there are, and the page ends with them.
+    ``is_cut``: the last read gave fewer rows than there are, and the page ends with them. The session's connection goes
+    back in between, so nothing may have been written.
     """
     items: list[T] = []
     used, read_so_far, seen, last = 0, 0, 0, cursor
+    held_since = time.thread_time()
     while True:
+        if time.thread_time() - held_since > HOLD_SECONDS:
+            await session.release()
+            held_since = time.thread_time()
         wanted = min(limit - len(items), at_once)
         rows = await read(last, wanted + 1)
         for row in rows[:wanted]:

@@ -111,6 +111,7 @@ async def list_fleet_runs(
             keys, is_end = [], False  # some were deleted meanwhile: fewer rows than there are would end the list
 
     items, next_cursor = await page_within(
+        session,
         read,
         limit=limit,
         cursor=cursor,

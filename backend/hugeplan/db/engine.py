@@ -9,6 +9,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from hugeplan.db.turns import PoolInTurns
 from hugeplan.settings import Settings
 
 APPLICATION_NAME = "hugeplan"
@@ -19,6 +20,7 @@ def create_engine(settings: Settings) -> AsyncEngine:
     milliseconds = int(settings.statement_timeout_seconds * 1000)
     engine = create_async_engine(
         settings.sqlalchemy_url(),
+        poolclass=PoolInTurns,
         pool_size=settings.database_pool_size,
         max_overflow=settings.database_pool_overflow,
         pool_timeout=settings.database_timeout_seconds,

@@ -109,6 +109,7 @@ async def drift(
         return await repository.drift(session, selector, matching=matching, after=key, limit=rows)
 
     items, next_cursor = await page_within(
+        session,
         read,
         limit=limit,
         cursor=cursor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -196,9 +197,13 @@ _known_facts: Final = Latest[UUID, _KnownFacts](8 * 1024**2)
 
 async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample, datetime, int]:
     stored = await get_stored(session, node_id)
-    facts, newest = facts_as_stored(stored), newest_of(stored)
-    size = len(bytes(newest.inventory)) + len(bytes(newest.sample)) + len(stored.measured or "")
-    return *facts, stored.taken_at, size
+
+    def parse() -> tuple[NodeFacts, NodeSample, datetime, int]:
+        facts, newest = facts_as_stored(stored), newest_of(stored)
+        size = len(bytes(newest.inventory)) + len(bytes(newest.sample)) + len(stored.measured or "")
+        return *facts, stored.taken_at, size
+
+    return await asyncio.to_thread(parse)  # a large report takes longer than others are to wait
 
 
 def facts_as_stored(stored: StoredNode) -> tuple[NodeFacts, NodeSample]:
@@ -297,6 +302,7 @@ async def list_samples(
 
     try:
         items, next_cursor = await page_within(
+            session,
             read,
             limit=limit,
             cursor=cursor,

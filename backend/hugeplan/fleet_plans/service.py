@@ -103,6 +103,7 @@ async def list_jobs(session: ReadSession, *, limit: int, cursor: str | None) -> 
         return await repository.list_jobs(session, after=decode_time_cursor(after), limit=rows)
 
     items, next_cursor = await page_within(
+        session,
         read,
         limit=limit,
         cursor=cursor,
@@ -152,6 +153,7 @@ async def list_groups(session: ReadSession, job_id: UUID, *, limit: int, cursor:
         return await repository.list_groups(session, job_id, after=decode_cursor(after, count, count), limit=rows)
 
     items, next_cursor = await page_within(
+        session,
         read,
         limit=limit,
         cursor=cursor,

@@ -103,6 +103,7 @@ async def list_plans(session: ReadSession, wanted: PlanFilter, *, limit: int, cu
         return await summaries(session, rows)
 
     items, next_cursor = await page_within(
+        session,
         read,
         limit=limit,
         cursor=cursor,

@@ -82,7 +82,7 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None) -> list[tuple
     """The nodes of the fleet with the most available memory, as they run: where a database may move to.
 
     Without those that are dear to plan and clones, of which one credential may have many; and none after those that
-    were dear to read.
+    were dear to read, or as many as are tried whose reports lack a figure: somebody may have made up hundreds of these.
     """
     synthetic = node_id is not None and (await fleet.require_node(session, node_id)).synthetic
     selector = NodeSelector(synthetic=synthetic, stale=False)
@@ -90,6 +90,7 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None) -> list[tuple
         session, selector, sort="mem_available_bytes", descending=True, limit=_MOST_LISTED, cursor=None
     )
     others: list[tuple[NodeFacts, NodeSample]] = []
+    odd = 0
     for item in page.items:
         if (
             item.id == node_id
@@ -97,10 +98,15 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None) -> list[tuple
             or item.numa_node_count * LISTED_UNITS > work.MOST_OTHER_CELLS
         ):
             continue
-        if len(others) == MOST_TRIED or sum(len(sample.processes or ()) for _, sample in others) > _MOST_PROCESSES:
+        if (
+            len(others) == MOST_TRIED
+            or odd == MOST_TRIED
+            or sum(len(sample.processes or ()) for _, sample in others) > _MOST_PROCESSES
+        ):
             break
-        with alone(item.name):
+        with alone(item.name) as tried:
             others.append(await fleet.get_facts(session, item.id))
+        odd += tried.why is not None
     return others
 
 
@@ -289,6 +295,7 @@ async def list_versions(session: ReadSession, scenario_id: UUID, *, limit: int, 
         return await repository.list_versions(session, scenario_id, before=before, limit=count_of_rows)
 
     items, next_cursor = await page_within(
+        session,
         read,
         limit=limit,
         cursor=cursor,

@@ -140,7 +140,9 @@ async def _page(
     def key(found: TrialOfNode) -> tuple[str, str]:
         return found[0].ordered_at.isoformat(), str(found[0].id)
 
-    items, following = await page_within(read, limit=limit, cursor=cursor, at_once=_ROWS_AT_ONCE, key=key, item=item)
+    items, following = await page_within(
+        session, read, limit=limit, cursor=cursor, at_once=_ROWS_AT_ONCE, key=key, item=item
+    )
     return Page(items=items, next_cursor=following)
 
 

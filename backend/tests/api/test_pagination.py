@@ -19,6 +19,7 @@ from hugeplan.api.pagination import (
     page_within,
 )
 from hugeplan.api.schemas import ResponseModel
+from hugeplan.db.session import ReadSession
 from hugeplan.errors import InvalidInputError
 
 
@@ -78,7 +79,7 @@ async def test_a_page_of_items_that_cannot_be_made_ends_and_the_next_goes_on(rea
     while pages == 0 or cursor is not None:
         before = len(seen)
         found, cursor = await page_within(
-            read, limit=5, cursor=cursor, at_once=4, key=lambda row: (str(row), "x"), item=item,
+            ReadSession(), read, limit=5, cursor=cursor, at_once=4, key=lambda row: (str(row), "x"), item=item,
             read_bytes=lambda _: read_bytes,
         )  # fmt: skip
         assert len(seen) - before <= most + 4

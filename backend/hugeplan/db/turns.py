@@ -1,0 +1,59 @@
+"""Connections in turns: who asks for much holds few of them, and nobody waits for all that another asks.
+
+A handler holds its connection for as long as it works with it, and on the event loop all others wait for it. So who has
+a connection has a turn to work. Requests have turns; background work and reports come as they are.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, Final, Protocol
+
+from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
+from sqlalchemy.util import await_only
+
+
+class ConnectionTurn(Protocol):
+    """What one request waits for before it has a connection."""
+
+    async def take(self) -> None:
+        """Wait for it. ``sqlalchemy.exc.TimeoutError`` when it does not come."""
+
+    def give_back(self) -> None:
+        """The connection is back in the pool."""
+
+
+CONNECTION_TURN: Final[ContextVar[ConnectionTurn | None]] = ContextVar("connection_turn", default=None)
+"""Of the request at work. Tasks that a request starts inherit it."""
+_KEY: Final = "hugeplan.turn"
+
+
+class PoolInTurns(AsyncAdaptedQueuePool):
+    """SQLAlchemy's pool, behind the turns."""
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        turn = CONNECTION_TURN.get()
+        if turn is None:
+            return super()._do_get()
+        await_only(turn.take())
+        try:
+            entry = super()._do_get()
+        except BaseException:
+            turn.give_back()
+            raise
+        _info(entry)[_KEY] = turn
+        return entry
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        turn: ConnectionTurn | None = _info(record).pop(_KEY, None)
+        try:
+            super()._do_return_conn(record)
+        finally:
+            if turn is not None:
+                turn.give_back()
+
+
+def _info(entry: ConnectionPoolEntry) -> dict[Any, Any]:
+    found = entry.record_info
+    assert found is not None
+    return found
