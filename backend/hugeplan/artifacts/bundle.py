@@ -259,8 +259,8 @@ def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:
     others = [quoted(name) for name in group if not is_listed_host(name)]
     shown = ", ".join(others[:10]) + (", ..." if len(others) > 10 else "")
     left_out = (
-        f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, gone, silent, changed since or not"
-        " called by a host's name: "
+        f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, gone, silent, renamed, changed since or"
+        " not called by a host's name: "
     )
     same = (
         "",

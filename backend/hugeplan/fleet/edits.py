@@ -20,6 +20,7 @@ from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest.in_force import LABEL
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
+from hugeplan.fleet.present_names import called_otherwise
 from hugeplan.fleet.service import unknown_node
 
 
@@ -56,7 +57,7 @@ async def set_plan_in_force(
 ) -> None:
     """Put a plan in force and compare the node with it at once. ``source``: by hand, or because it was verified."""
     node = await _locked(session, node_id)
-    pools = await _pools(session, body)
+    pools = await _pools(session, node, body)
     now = datetime.now(UTC)
     await repository.put_plan_in_force(
         session, node_id, plan_id=body.plan_id, pools=msgspec.to_builtins(pools), source=source, since=now, by=by
@@ -81,8 +82,11 @@ async def _locked(session: WriteSession, node_id: UUID) -> NodeRow:
     return node
 
 
-async def _pools(session: WriteSession, body: PlanInForceWrite) -> list[PlannedPool]:
-    """The pools that are to be in force: those given, else those of the saved plan."""
+async def _pools(session: WriteSession, node: NodeRow, body: PlanInForceWrite) -> list[PlannedPool]:
+    """The pools that are to be in force: those given, else those of the saved plan.
+
+    ConflictError where that calls the node by another name.
+    """
     if (body.plan_id is None) == (body.pools is None):
         raise invalid_input([FieldProblem(field="pools", value=None, expected="either plan_id or pools")])
     if body.pools is not None:
@@ -95,7 +99,10 @@ async def _pools(session: WriteSession, body: PlanInForceWrite) -> list[PlannedP
     plan = await repository.get_plan_pools(session, body.plan_id)
     if plan is None:
         raise NotFoundError(f"There is no plan {body.plan_id}.")
-    return [PlannedPool(pool["page_bytes"], pool["pages"], pool["numa_node"]) for pool in plan]
+    name, planned = plan
+    if name != node.name:
+        raise ConflictError(called_otherwise(name, node.name))
+    return [PlannedPool(pool["page_bytes"], pool["pages"], pool["numa_node"]) for pool in planned]
 
 
 async def _judge(session: WriteSession, row: NodeRow, planned: tuple[PlannedPool, ...] | None, event: Event) -> None:

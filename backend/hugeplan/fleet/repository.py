@@ -242,12 +242,11 @@ async def delete_plan_in_force(session: WriteSession, node_id: UUID) -> bool:
     return (await session.execute(statement)).scalar_one_or_none() is not None
 
 
-async def get_plan_pools(session: ReadSession, plan_id: UUID) -> list[dict[str, Any]] | None:
-    """The pools of a saved plan."""
-    pools: list[dict[str, Any]] | None = await session.scalar(
-        select(PlanRow.plan["pools"]).where(PlanRow.id == plan_id)
-    )
-    return pools
+async def get_plan_pools(session: ReadSession, plan_id: UUID) -> tuple[str | None, list[dict[str, Any]]] | None:
+    """What a saved plan calls its node, and its pools."""
+    found = await session.execute(select(PlanRow.node_name, PlanRow.plan["pools"]).where(PlanRow.id == plan_id))
+    row = found.one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 async def is_approved(session: WriteSession, plan_id: UUID, node_id: UUID) -> bool | None:

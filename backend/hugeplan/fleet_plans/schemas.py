@@ -123,6 +123,7 @@ class FleetPlanGroupDetail(FleetPlanGroup):
 class FleetPlanNode(ResponseModel):
     """One node of a job. ``severity`` wrong or attention puts it first, ``exceptions`` say why.
 
+    ``name``: as it was planned, and behind it in brackets how the node is called now, or that it is gone.
     ``missing_pages`` are planned and not there, ``idle_pages`` there and not planned; null: unknown.
     """
 

@@ -23,6 +23,7 @@ from hugeplan.db.session import Database, ReadSession, WriteSession
 from hugeplan.documents.plans import MAX_BYTES
 from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import service as fleet
+from hugeplan.fleet.present_names import departure, names_of
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.fleet_plans import repository, work
 from hugeplan.fleet_plans.room import make_room, require_room_to_wait
@@ -191,9 +192,11 @@ async def files_key_of_group(session: ReadSession, job_id: UUID, number: int) ->
     return found
 
 
-def _node(row: FleetPlanNodeRow) -> FleetPlanNode:
+def _node(row: FleetPlanNodeRow, name_now: str | None) -> FleetPlanNode:
     values = {name: getattr(row, name) for name in FleetPlanNode.model_fields}
-    return FleetPlanNode.model_validate(values | {"severity": SEVERITIES[row.severity]})
+    left = departure(row.name, name_now)  # who makes an inventory of the names reaches no other machine
+    shown = row.name if left is None else f"{row.name} ({left})"
+    return FleetPlanNode.model_validate(values | {"name": shown, "severity": SEVERITIES[row.severity]})
 
 
 async def list_nodes(
@@ -221,4 +224,5 @@ async def list_nodes(
         limit=limit + 1,
     )
     next_cursor = encode_cursor(str(rows[limit - 1].position), "") if len(rows) > limit else None
-    return Page(items=[_node(row) for row in rows[:limit]], next_cursor=next_cursor)
+    names = await names_of(session, [row.node_id for row in rows])
+    return Page(items=[_node(row, names.get(row.node_id)) for row in rows[:limit]], next_cursor=next_cursor)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from hugeplan.planner.check import require_bounded
 from hugeplan.planner.demand import DemandContext
@@ -17,6 +18,7 @@ from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import format_bytes
 
+NAME: Final = "name"
 _MOST: int = 12
 _NONE = "none"
 
@@ -28,6 +30,11 @@ class Changed:
     what: str
     was: str
     now: str
+
+
+def renamed(was: str | None, now: str | None) -> tuple[Changed, ...]:
+    """What its node's other name changes of a plan: its files would go to whoever has the name. Empty without one."""
+    return () if now is None else (Changed(NAME, str(was), now),)
 
 
 def changed(kept: PlanRequest, decided: Plan, facts: NodeFacts, sample: NodeSample) -> tuple[Changed, ...]:

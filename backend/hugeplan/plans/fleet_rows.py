@@ -30,6 +30,7 @@ from hugeplan.errors import (
 )
 from hugeplan.events.records import write_events
 from hugeplan.fleet import service as fleet
+from hugeplan.fleet.present_names import called_otherwise, departure
 from hugeplan.fleet.selector import silence
 from hugeplan.fleet.stored import StoredNode, read_nodes_by_id
 from hugeplan.fleet_plans import service as fleet_plans
@@ -114,7 +115,7 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
             raise
         except ProblemError as error:
             refused = error if not tried else refused
-            left_out[node.node_id] = "has no such files any more"
+            left_out[node.node_id] = departure(node.name, node.name_now) or "has no such files any more"
         else:
             return f"hugeplan-group-{number + 1}-{slug(job.name)}.zip", content
     raise refused
@@ -125,7 +126,9 @@ async def _of_group(
 ) -> Computed | PlanRow:
     kept = await repository.plan_of_row(session, job.id, node.node_id)
     if kept is not None:
-        return await saved_plans.stored_plan(session, kept.id)
+        plan = await saved_plans.stored_plan(session, kept.id)
+        await saved_plans.require_its_name(session, plan)
+        return plan
     row = await repository.fleet_row(session, job.id, node.node_id)
     if row is None:
         raise fleet.unknown_node(node.node_id)
@@ -138,8 +141,8 @@ def _stands_after(node: repository.NodeOfGroup) -> tuple[bool, bool, int, str]:
 
 
 def _absence(node: repository.NodeOfGroup) -> str | None:
-    """Why nobody knows how a node is; None where it reports."""
-    return "gone" if node.last_report_at is None else silence(node.last_report_at)
+    """Why nobody knows how a node of this name is; None where it reports."""
+    return departure(node.name, node.name_now) or silence(node.last_report_at)
 
 
 async def _computed(
@@ -159,6 +162,8 @@ async def _computed_with(
     if stored is None:
         raise fleet.unknown_node(row.node_id)
     facts, sample = fleet.facts_as_stored(stored)
+    if facts.name != row.name:
+        raise ConflictError(called_otherwise(row.name, facts.name))
     scenario = scenarios.scenario_of(facts, sample) if job.scenario is None else job.scenario
     inputs = saved_plans.Inputs(Question(scenario, facts, sample), read.runs.get(row.node_id))
     question = Wanted(row.node_id, scenario, fleet_plan_id=job.id)
@@ -338,6 +343,7 @@ def _is_there(state: str, body: FleetRowsDecision) -> bool:
 async def _propose_new(session: WriteSession, row: FleetPlanNodeRow, prepared: _Prepared, *, by: Actor) -> None:
     if prepared.made is None:
         raise ConflictError(f"The plan of {row.name} is not proposed.")
+    await saved_plans.require_its_name(session, prepared.made)
     proposed = service.propose_new(prepared.made, by=by)
     await saved_plans.add(session, [prepared.made])
     write_events(session, [proposed])

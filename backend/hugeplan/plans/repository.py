@@ -54,17 +54,19 @@ async def delete_plan(session: WriteSession, plan_id: UUID) -> None:
 
 
 async def unchecked(session: ReadSession, limit: int, of_one_author: int) -> Sequence[UUID]:
-    """Proposed and approved plans whose node was sampled since they were kept or checked.
+    """Proposed and approved plans whose node was sampled since they were kept or checked, or has another name.
 
     Authors take turns, each with the plan that was not looked at for the longest time: nobody's plans wait for all of
     another's.
     """
+    # A silent node may be renamed: another machine says its name. What is stale is not looked at again for that.
+    is_renamed = (NodeRow.name != PlanRow.node_name) & PlanRow.stale.is_(None)
     checked = func.coalesce(PlanRow.checked_sample_at, PlanRow.sampled_at, PlanRow.created_at)
     turn = func.row_number().over(partition_by=PlanRow.author_id, order_by=checked)
     found = (
         select(PlanRow.id, turn.label("turn"), checked.label("checked"))
         .join(NodeRow, NodeRow.id == PlanRow.node_id)
-        .where(PlanRow.state.in_(["proposed", "approved"]), NodeRow.sampled_at > checked)
+        .where(PlanRow.state.in_(["proposed", "approved"]), (NodeRow.sampled_at > checked) | is_renamed)
         .subquery()
     ).c
     statement = select(found.id).where(found.turn <= of_one_author).order_by(found.turn, found.checked).limit(limit)
@@ -83,21 +85,16 @@ async def set_checked(
 
 async def approve_replaced(session: WriteSession, row: PlanRow) -> UUID | None:
     """The plan whose place a plan took, with the approval that this ended; None where another decision had ended it, or
-    another plan of the node is approved or was since.
+    another plan of the node is approved or was since, or the node has another name than the plan says.
     """
     statement = update(PlanRow).values(approval_ended_at=None).returning(PlanRow.id)
     was_ended_by_it = (PlanRow.superseded_by == row.id) & (PlanRow.approval_ended_at == PlanRow.state_at)
     other = aliased(PlanRow)
     is_later = (other.state == "approved") | (other.approved_at > PlanRow.approval_ended_at)
     of_node = (other.node_id == row.node_id) & other.id.not_in([row.id, row.replaces])
-    stands = was_ended_by_it & ~exists().where(of_node, is_later)
+    has_its_name = exists().where(NodeRow.id == PlanRow.node_id, NodeRow.name == PlanRow.node_name)
+    stands = was_ended_by_it & has_its_name & ~exists().where(of_node, is_later)
     found: UUID | None = await session.scalar(statement.where(PlanRow.id == row.replaces, stands))
-    return found
-
-
-async def node_name(session: ReadSession, node_id: UUID) -> str | None:
-    """The name of a node; None where it is gone."""
-    found: str | None = await session.scalar(select(NodeRow.name).where(NodeRow.id == node_id))
     return found
 
 
@@ -129,12 +126,13 @@ async def fleet_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) ->
 
 
 class NodeOfGroup(NamedTuple):
-    """A node of a group, and when it last reported (None: it is gone)."""
+    """A node of a group, how it is called now and when it last reported (None: it is gone)."""
 
     node_id: UUID
     name: str
     fits: bool | None
     mem_total_bytes: int
+    name_now: str | None
     last_report_at: datetime | None
 
 
@@ -142,7 +140,7 @@ async def group(session: ReadSession, fleet_plan_id: UUID, number: int) -> list[
     """The nodes of a group, without what their rows say: it may have as many as the fleet."""
     row = FleetPlanNodeRow
     statement = (
-        select(row.node_id, row.name, row.fits, row.mem_total_bytes, NodeRow.last_report_at)
+        select(row.node_id, row.name, row.fits, row.mem_total_bytes, NodeRow.name, NodeRow.last_report_at)
         .outerjoin(NodeRow, NodeRow.id == row.node_id)
         .where(row.fleet_plan_id == fleet_plan_id, row.group_number == number)
     )

@@ -35,7 +35,7 @@ from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
 from hugeplan.plans import repository, work
-from hugeplan.plans.assumptions import Changed
+from hugeplan.plans.assumptions import NAME, Changed, renamed
 from hugeplan.scenarios import plan_answers, saved_plans
 from hugeplan.scenarios.schemas import PlanSummary, PlanVerification
 from hugeplan.trials import service as trials
@@ -126,6 +126,7 @@ async def propose(session: WriteSession, row: PlanRow, looked: Looked | None, *,
     """A draft is put before an approver. PlanDoesNotFitError for one that does not fit."""
     _require_state(row, "draft", "proposed")
     _require_fit(row)
+    await saved_plans.require_its_name(session, row)
     await note_look(session, row, looked)
     now = datetime.now(UTC)
     values = {"state": "proposed", "state_at": now, "proposed_at": now, "proposed_by": by.name}
@@ -157,8 +158,7 @@ async def approve(
         raise PlanFitUnknownError(f"{row.headline} It is approved with accept_unknown_fit alone.")
     if looked is None and row.node_id is not None:  # another request proposed it while this one was on its way
         raise ConflictError(f"The {name_of(row)} was proposed at this moment. Read it again, then approve it.")
-    await note_look(session, row, looked)
-    stale = () if looked is None else looked.found
+    stale = await note_look(session, row, looked)
     if stale:
         raise ConflictError(f"The node has changed since this plan was computed: {_listed(stale)}. Plan it again.")
     now = datetime.now(UTC)
@@ -261,18 +261,24 @@ async def look(session: ReadSession, beside: Work, row: PlanRow) -> Looked | Non
 
 def unchanged(row: PlanRow) -> Looked:
     """What was known of a plan stays: it cannot be planned again with the newest sample."""
-    return Looked(datetime.now(UTC), _CHANGED.validate_python(row.stale or ()))
+    known = _CHANGED.validate_python(row.stale or ())
+    return Looked(datetime.now(UTC), tuple(fact for fact in known if fact.what != NAME))
 
 
-async def note_look(session: WriteSession, row: PlanRow, looked: Looked | None) -> None:
-    """Keep with a plan what was found. A proposed or approved plan that becomes stale is an event."""
+async def note_look(session: WriteSession, row: PlanRow, looked: Looked | None) -> tuple[Changed, ...]:
+    """Keep with a plan what was found, and how its node is called now. The node is locked, so it stays called so.
+
+    A proposed or approved plan that becomes stale is an event.
+    """
     if looked is None:
-        return
+        return ()
+    found = (*renamed(row.node_name, await saved_plans.other_name(session, row)), *looked.found)
     was_stale = bool(row.stale)
-    await repository.set_checked(session, row, looked.at, [asdict(fact) for fact in looked.found])
-    if looked.found and not was_stale and row.state in {"proposed", "approved"}:
-        text = f"The {name_of(row)} is stale: {_listed(looked.found)}."
+    await repository.set_checked(session, row, looked.at, [asdict(fact) for fact in found])
+    if found and not was_stale and row.state in {"proposed", "approved"}:
+        text = f"The {name_of(row)} is stale: {_listed(found)}."
         _said(session, row, "plan_stale", text, datetime.now(UTC))
+    return found
 
 
 def _listed(found: tuple[Changed, ...]) -> str:

@@ -22,7 +22,7 @@ from hugeplan.planner.model import Finding
 from hugeplan.proof import verdict, verify
 from hugeplan.scenarios import plan_content as content
 from hugeplan.scenarios import repository
-from hugeplan.scenarios.saved_plans import found, stored_plan
+from hugeplan.scenarios.saved_plans import found, misnamed, require_its_name, stored_plan
 from hugeplan.scenarios.schemas import ArtifactChanges, PlanArtifacts, PlanInputs, PlanVerification
 
 T = TypeVar("T")
@@ -34,12 +34,21 @@ async def of_plan(session: ReadSession, beside: RequestSandbox, plan_id: UUID, w
         return await beside.thread(work, await stored_plan(session, plan_id))
 
 
+async def of_files(session: ReadSession, beside: RequestSandbox, plan_id: UUID, work: Callable[[PlanRow], T]) -> T:
+    """What the work makes of a kept plan's files. ConflictError where its node has another name now, also by force."""
+    async with beside.in_line():
+        row = await stored_plan(session, plan_id)
+        await require_its_name(session, row)
+        return await beside.thread(work, row)
+
+
 async def get_plan(session: ReadSession, beside: RequestSandbox, plan_id: UUID) -> content.Answer:
     """A saved plan. ConflictError when it was saved by a version with another form of plans."""
     async with beside.in_line():
         row = await stored_plan(session, plan_id)
         nodes = await repository.in_force_of(session, [plan_id])
-        return await beside.thread(content.saved_plan, row, nodes.get(plan_id, ()))
+        withheld = await misnamed(session, row)
+        return await beside.thread(content.saved_plan, row, nodes.get(plan_id, ()), withheld)
 
 
 def document(row: PlanRow) -> tuple[str | None, bytes]:
@@ -71,10 +80,12 @@ async def diff_plans(session: ReadSession, beside: RequestSandbox, plan_id: UUID
 async def diff_artifacts(session: ReadSession, beside: RequestSandbox, plan_id: UUID, against: UUID | None) -> bytes:
     """What applying a plan changes in the files of another plan: ``ArtifactChanges`` as JSON.
 
-    ``against`` None: of the plan in force on the plan's node; ConflictError where none is.
+    ``against`` None: of the plan in force on the plan's node; ConflictError where none is, and where the plan's node
+    has another name now. That of the other one may: its files are not what is applied.
     """
     async with beside.in_line():
         new = await stored_plan(session, plan_id)
+        await require_its_name(session, new)
         old = await stored_plan(session, against or await _in_force_beside(session, new))
         return await beside.thread(_changes, old, new)
 

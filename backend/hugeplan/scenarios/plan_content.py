@@ -141,8 +141,8 @@ class Answer(NamedTuple):
     content: bytes
 
 
-def saved_plan(row: PlanRow, nodes: Sequence[tuple[PlanInForceRow, str]] = ()) -> Answer:
-    """A plan as it is answered, with the nodes where it is in force.
+def saved_plan(row: PlanRow, nodes: Sequence[tuple[PlanInForceRow, str]] = (), withheld: str | None = None) -> Answer:
+    """A plan as it is answered, with the nodes where it is in force; without its files where they are ``withheld``.
 
     ConflictError when it was saved by a version with another form of plans.
     """
@@ -152,7 +152,8 @@ def saved_plan(row: PlanRow, nodes: Sequence[tuple[PlanInForceRow, str]] = ()) -
         schema_version=row.schema_version,
         plan=plan_as_saved,
         verdict=None if row.verdict is None else adapter(Verdict).validate_python(row.verdict),
-        artifacts=_artifacts(row) if plan_as_saved.feasible else [],
+        artifacts=_artifacts(row) if plan_as_saved.feasible and withheld is None else [],
+        artifacts_withheld=withheld,
     )
     return Answer(row.id, row.version, row.digest, found.model_dump_json().encode())
 

@@ -250,8 +250,10 @@ async def plans_diff(_: Viewer, session: Reads, beside: Beside, plan_id: UUID, a
 async def plan_artifacts_zip(
     _: Viewer, session: Reads, beside: Beside, plan_id: UUID, *, force: Force = False
 ) -> Response:
-    """All files of a saved plan as a bundle for a GitOps repository, with a README. 409 when it does not fit."""
-    name, content = await plan_answers.of_plan(session, beside, plan_id, partial(plan_content.zip_of, force=force))
+    """All files of a saved plan as a bundle for a GitOps repository, with a README. 409 when it does not fit, or its
+    node has another name now.
+    """
+    name, content = await plan_answers.of_files(session, beside, plan_id, partial(plan_content.zip_of, force=force))
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/zip", headers=headers)
 
@@ -280,8 +282,10 @@ async def plan_artifacts_diff(
 async def plan_artifacts_list(
     _: Viewer, session: Reads, beside: Beside, plan_id: UUID, *, force: Force = False
 ) -> Response:
-    """The files that apply a saved plan. 409 for a plan that does not fit, unless forced."""
-    return json_answer(await plan_answers.of_plan(session, beside, plan_id, partial(plan_answers.files, force=force)))
+    """The files that apply a saved plan. 409 for one that does not fit, unless forced, and where its node has another
+    name now.
+    """
+    return json_answer(await plan_answers.of_files(session, beside, plan_id, partial(plan_answers.files, force=force)))
 
 
 @router.get(
@@ -300,8 +304,10 @@ async def plan_artifacts_get(
     disposition: Annotated[ArtifactDisposition, Query()] = "attachment",
     force: Force = False,
 ) -> Response:
-    """One file, as it is applied. 409 for a plan that does not fit, unless forced."""
+    """One file, as it is applied. 409 for a plan that does not fit, unless forced, and where its node has another name
+    now.
+    """
     wanted = partial(plan_content.file_of, kind=kind, filename=filename, force=force)
-    artifact = await plan_answers.of_plan(session, beside, plan_id, wanted)
+    artifact = await plan_answers.of_files(session, beside, plan_id, wanted)
     headers = {"Content-Disposition": f'{disposition}; filename="{artifact.filename}"'}
     return Response(artifact.content, media_type=artifact.media_type, headers=headers)

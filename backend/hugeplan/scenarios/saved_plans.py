@@ -15,7 +15,8 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.db.models import PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import NotFoundError
+from hugeplan.errors import ConflictError, NotFoundError
+from hugeplan.fleet import present_names
 from hugeplan.scenarios import plan_content as content
 from hugeplan.scenarios import repository, service, work
 from hugeplan.scenarios.plan_content import Computed, Wanted
@@ -117,6 +118,26 @@ async def list_plans(session: ReadSession, wanted: PlanFilter, *, limit: int, cu
 async def stored_plan(session: ReadSession, plan_id: UUID) -> PlanRow:
     """A kept plan's row. NotFoundError where there is none."""
     return found(await repository.get_plan(session, plan_id), plan_id)
+
+
+async def other_name(session: ReadSession, row: PlanRow) -> str | None:
+    """What a plan's node is called now, where that is not what the plan says. None for a plan of no node."""
+    if row.node_id is None or row.node_name is None:
+        return None
+    return await present_names.other_name(session, row.node_id, row.node_name)
+
+
+async def misnamed(session: ReadSession, row: PlanRow) -> str | None:
+    """Why what a plan names may be another machine than the one it was made for; None where it is not."""
+    now = await other_name(session, row)
+    return None if now is None else present_names.called_otherwise(row.node_name, now)
+
+
+async def require_its_name(session: ReadSession, row: PlanRow) -> None:
+    """ConflictError for a plan whose node has another name now."""
+    why = await misnamed(session, row)
+    if why is not None:
+        raise ConflictError(why)
 
 
 def found(row: T | None, plan_id: UUID) -> T:

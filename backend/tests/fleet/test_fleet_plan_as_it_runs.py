@@ -197,9 +197,8 @@ async def test_a_node_without_a_hosts_name_leaves_no_group_without_files(
 ) -> None:
     largest = (await groups(viewer, job))[0]
     async with service.database.write() as session:
-        await session.execute(
-            text("UPDATE fleet_plan_nodes SET name = '!rep', mem_total_bytes = 1 WHERE name = 'node-1'")
-        )
+        for table in ("fleet_plan_nodes", "nodes"):
+            await session.execute(text(f"UPDATE {table} SET name = '!rep', mem_total_bytes = 1 WHERE name = 'node-1'"))
     answer = await viewer.get(f"{job['url']}/groups/{largest['number']}/files.zip")
     assert answer.status_code == 200, answer.text
     archive = zipfile.ZipFile(io.BytesIO(answer.content))
@@ -240,9 +239,10 @@ async def test_a_listed_host_stands_for_its_group(
     service: Service, viewer: httpx.AsyncClient, job: dict[str, Any], name: str
 ) -> None:
     largest = (await groups(viewer, job))[0]
-    odd = text("UPDATE fleet_plan_nodes SET name = :name, mem_total_bytes = 1 WHERE name = 'node-1'")
     async with service.database.write() as session:
-        await session.execute(odd, {"name": name})
+        for table in ("fleet_plan_nodes", "nodes"):
+            odd = text(f"UPDATE {table} SET name = :name, mem_total_bytes = 1 WHERE name = 'node-1'")
+            await session.execute(odd, {"name": name})
     answer = await viewer.get(f"{job['url']}/groups/{largest['number']}/files.zip")
     assert answer.status_code == 200, answer.text
     archive = zipfile.ZipFile(io.BytesIO(answer.content))

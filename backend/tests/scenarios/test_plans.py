@@ -59,6 +59,10 @@ async def test_a_plan_is_kept_with_all_its_inputs(planner: httpx.AsyncClient, ag
     )
     await agent.post("/api/v1/reports", json=report(node_name="renamed"))
     assert (await planner.get(f"/api/v1/plans/{plan['id']}/inputs")).json() == inputs
+    why = "The node of this plan was called db-7, and its name is renamed now. Plan it again."
+    withheld = {"artifacts": [], "artifacts_withheld": why}
+    assert (await planner.get(f"/api/v1/plans/{plan['id']}")).json() == plan | withheld
+    await agent.post("/api/v1/reports", json=report())
     assert (await planner.get(f"/api/v1/plans/{plan['id']}")).json() == plan
 
 

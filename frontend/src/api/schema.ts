@@ -1057,7 +1057,8 @@ export interface paths {
         };
         /**
          * Plan Artifacts Zip
-         * @description All files of a saved plan as a bundle for a GitOps repository, with a README. 409 when it does not fit.
+         * @description All files of a saved plan as a bundle for a GitOps repository, with a README. 409 when it does not fit, or its
+         *     node has another name now.
          */
         get: operations["plan_artifacts_zip"];
         put?: never;
@@ -1121,7 +1122,8 @@ export interface paths {
         };
         /**
          * Plan Artifacts List
-         * @description The files that apply a saved plan. 409 for a plan that does not fit, unless forced.
+         * @description The files that apply a saved plan. 409 for one that does not fit, unless forced, and where its node has another
+         *     name now.
          */
         get: operations["plan_artifacts_list"];
         put?: never;
@@ -1141,7 +1143,8 @@ export interface paths {
         };
         /**
          * Plan Artifacts Get
-         * @description One file, as it is applied. 409 for a plan that does not fit, unless forced.
+         * @description One file, as it is applied. 409 for a plan that does not fit, unless forced, and where its node has another name
+         *     now.
          */
         get: operations["plan_artifacts_get"];
         put?: never;
@@ -3245,6 +3248,7 @@ export interface components {
          * FleetPlanNode
          * @description One node of a job. ``severity`` wrong or attention puts it first, ``exceptions`` say why.
          *
+         *     ``name``: as it was planned, and behind it in brackets how the node is called now, or that it is gone.
          *     ``missing_pages`` are planned and not there, ``idle_pages`` there and not planned; null: unknown.
          */
         FleetPlanNode: {
@@ -6692,6 +6696,7 @@ export interface components {
          *
          *     ``author`` kept it with the planner of ``model_version``; ``schema_version`` is the form it is kept in. A plan
          *     that an older version kept is shown with unknown (null) for what that version did not compute.
+         *     ``artifacts_withheld``: why there are no files, where its node has another name now.
          */
         SavedPlan: {
             /**
@@ -6763,6 +6768,8 @@ export interface components {
             verdict: components["schemas"]["Verdict"] | null;
             /** Artifacts */
             artifacts: components["schemas"]["PlanArtifact"][];
+            /** Artifacts Withheld */
+            artifacts_withheld: string | null;
         };
         /**
          * SavedScenario

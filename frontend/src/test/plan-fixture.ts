@@ -117,6 +117,7 @@ export function keptOf(change: Partial<SavedPlan> = {}): SavedPlan {
     plan: planOf(),
     verdict: verdictOf(),
     artifacts: [],
+    artifacts_withheld: null,
     ...change,
   } as unknown as SavedPlan;
 }

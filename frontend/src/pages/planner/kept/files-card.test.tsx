@@ -66,3 +66,10 @@ it("says so where there is nothing to apply", () => {
   renderWithTheme(<FilesCard kept={keptOf()} />);
   expect(screen.getByRole("heading", { name: "There is no file to apply." })).toBeTruthy();
 });
+
+it("says why there are no files, where the plan's node has another name now", () => {
+  const why = "The node of this plan was called db-7, and its name is db-9 now. Plan it again.";
+  renderWithTheme(<FilesCard kept={keptOf({ artifacts: [], artifacts_withheld: why })} />);
+  expect(screen.getByText(why)).toBeTruthy();
+  expect(screen.queryByText("This plan changes nothing.")).toBeNull();
+});

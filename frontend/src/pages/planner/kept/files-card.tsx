@@ -15,7 +15,11 @@ function tabOf({ kind, filename }: PlanArtifact): string {
 }
 
 /** The files of a kept plan: the recommended path first, with the commands that verify it and roll it back. */
-export function FilesCard({ kept }: { kept: Pick<SavedPlan, "id" | "artifacts" | "verdict"> }) {
+export function FilesCard({
+  kept,
+}: {
+  kept: Pick<SavedPlan, "id" | "artifacts" | "artifacts_withheld" | "verdict">;
+}) {
   const [chosen, choose] = useState<string | null>(null);
   const ordered = [...kept.artifacts].sort(byRecommendation);
   const [first] = ordered;
@@ -23,7 +27,8 @@ export function FilesCard({ kept }: { kept: Pick<SavedPlan, "id" | "artifacts" |
     return (
       <QuestionCard title="There is no file to apply.">
         <StateText>
-          {kept.verdict?.answer === "dont" ? kept.verdict.reason : "This plan changes nothing."}
+          {kept.artifacts_withheld ??
+            (kept.verdict?.answer === "dont" ? kept.verdict.reason : "This plan changes nothing.")}
         </StateText>
       </QuestionCard>
     );
