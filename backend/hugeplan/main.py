@@ -52,6 +52,7 @@ from hugeplan.fleet.watch import LOOK_SECONDS as WATCH_SECONDS
 from hugeplan.fleet.watch import watch
 from hugeplan.fleet_plans.router import router as fleet_plans_router
 from hugeplan.fleet_plans.runner import LOOK_SECONDS, FleetPlanRunner
+from hugeplan.fleet_plans.service import Looks
 from hugeplan.imports.router import router as imports_router
 from hugeplan.linting.router import router as linting_router
 from hugeplan.plans.router import router as plans_router
@@ -179,6 +180,7 @@ def create_app(settings: Settings) -> Application:
     app.state.sandbox = Sandbox()
     app.state.event_feed = EventFeed(app.state.database)
     app.state.fleet_plan_runner = FleetPlanRunner(app.state.database, settings)
+    app.state.fleet_plan_looks = Looks(app.state.database)
     app.state.methods = Methods(_routes())
     app.state.oidc = Provider(settings)
     app.state.machines = MachineRegistry(app.state.database)

@@ -115,8 +115,8 @@ async def list_fleet_runs(
         read,
         limit=limit,
         cursor=cursor,
-        at_once=_ROWS_AT_ONCE,
         key=lambda row: (row[0].ordered_at.isoformat(), str(row[0].id)),
+        at_once=_ROWS_AT_ONCE,
         item=lambda row: _run(*row),
     )
     return Page(items=items, next_cursor=next_cursor)

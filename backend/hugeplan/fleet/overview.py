@@ -113,8 +113,8 @@ async def drift(
         read,
         limit=limit,
         cursor=cursor,
-        at_once=_ROWS_AT_ONCE,
         key=lambda row: (row.name, str(row.id)),
+        at_once=_ROWS_AT_ONCE,
         item=lambda row: _node_drift(row, partial(read_bytes.__setitem__, row.id)),
         read_bytes=lambda row: read_bytes[row.id],
     )

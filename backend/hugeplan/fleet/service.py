@@ -306,8 +306,8 @@ async def list_samples(
             read,
             limit=limit,
             cursor=cursor,
-            at_once=_SAMPLES_AT_ONCE,
             key=lambda row: (row.taken_at.isoformat(), str(row.report_id)),
+            at_once=_SAMPLES_AT_ONCE,
             item=lambda row: SampleRow(
                 taken_at=row.taken_at,
                 memory=msgspec.json.decode(row.memory),

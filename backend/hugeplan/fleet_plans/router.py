@@ -15,7 +15,7 @@ from hugeplan.access.dependencies import Planner, Viewer, while_good
 from hugeplan.access.gated_route import api_router
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
-from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
+from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.schemas import PathNumber
 from hugeplan.fleet_plans import service
@@ -85,11 +85,10 @@ async def fleet_plans_cancel(_: Planner, session: Writes, job_id: UUID) -> Fleet
 async def fleet_plan_progress_stream(
     request: Request,
     _: Viewer,
-    database: CurrentDatabase,
     job_id: Annotated[UUID, Depends(_existing_job, scope="function")],
 ) -> AsyncIterator[ServerSentEvent]:
     """The job as it gets on, as server-sent events named ``progress``; the last one is named ``end``."""
-    async with aclosing(while_good(request, service.progress(database, job_id))) as jobs:
+    async with aclosing(while_good(request, service.progress(request.app.state.fleet_plan_looks, job_id))) as jobs:
         async for job in jobs:
             yield ServerSentEvent(data=job, event="end" if job.status in service.FINISHED else "progress")
 

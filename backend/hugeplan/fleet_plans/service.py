@@ -7,6 +7,7 @@ import pickle
 import uuid
 from collections.abc import AsyncGenerator, Collection, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Literal
 from uuid import UUID
 
@@ -108,8 +109,8 @@ async def list_jobs(session: ReadSession, *, limit: int, cursor: str | None) -> 
         read,
         limit=limit,
         cursor=cursor,
-        at_once=_ROWS_AT_ONCE,
         key=lambda row: (row.created_at.isoformat(), str(row.id)),
+        at_once=_ROWS_AT_ONCE,
         item=_job,
     )
     return Page(items=items, next_cursor=next_cursor)
@@ -125,13 +126,33 @@ async def cancel_job(session: WriteSession, job_id: UUID) -> FleetPlanJob:
     return _job(row)
 
 
-async def progress(database: Database, job_id: UUID) -> AsyncGenerator[FleetPlanJob]:
+class Looks:
+    """Looks at jobs, each shared by all who follow it: a hundred streams read one row four times per second."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._looks: dict[UUID, asyncio.Task[FleetPlanJob]] = {}
+
+    async def look(self, job_id: UUID) -> FleetPlanJob:
+        """The job as it was at most PROGRESS_SECONDS ago."""
+        look = self._looks.get(job_id)
+        if look is None:
+            look = self._looks[job_id] = asyncio.create_task(self._read(job_id))
+            forget = partial(asyncio.get_running_loop().call_later, PROGRESS_SECONDS, self._looks.pop, job_id, None)
+            look.add_done_callback(lambda _: forget())
+        return await asyncio.shield(look)
+
+    async def _read(self, job_id: UUID) -> FleetPlanJob:
+        async with self._database.read() as session:
+            return _job(await _stored(session, job_id))
+
+
+async def progress(looks: Looks, job_id: UUID) -> AsyncGenerator[FleetPlanJob]:
     """The job whenever it got on, and once more when it has ended."""
     before: tuple[object, ...] | None = None
     pause = PROGRESS_SECONDS
     while True:
-        async with database.read() as session:
-            job = _job(await _stored(session, job_id))
+        job = await looks.look(job_id)
         now = (job.status, job.nodes_done, job.plans_computed)
         pause = min(2 * pause, MOST_PROGRESS_SECONDS) if now == before else PROGRESS_SECONDS
         if now != before:
@@ -158,8 +179,8 @@ async def list_groups(session: ReadSession, job_id: UUID, *, limit: int, cursor:
         read,
         limit=limit,
         cursor=cursor,
-        at_once=_ROWS_AT_ONCE,
         key=lambda row: (str(row.nodes), str(row.number)),
+        at_once=_ROWS_AT_ONCE,
         item=_group,
     )
     return Page(items=items, next_cursor=next_cursor)

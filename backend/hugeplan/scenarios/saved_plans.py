@@ -108,8 +108,8 @@ async def list_plans(session: ReadSession, wanted: PlanFilter, *, limit: int, cu
         read,
         limit=limit,
         cursor=cursor,
-        at_once=_ROWS_AT_ONCE,
         key=lambda found: (found.created_at.isoformat(), str(found.id)),
+        at_once=_ROWS_AT_ONCE,
         item=lambda found: found,
     )
     return Page(items=items, next_cursor=next_cursor)

@@ -12,7 +12,7 @@ from unittest.mock import AsyncMock
 import httpx
 import pytest
 import pytest_asyncio
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.pool import QueuePool
 from support.reports import report
 from support.service import Service
@@ -24,6 +24,7 @@ from hugeplan.fleet.stored import StoredNode
 from hugeplan.fleet_plans import worker
 from hugeplan.fleet_plans.lines import LinePlanner, Lines
 from hugeplan.fleet_plans.runner import FleetPlanRunner
+from hugeplan.fleet_plans.service import Looks
 from hugeplan.settings import Settings
 from tools.seed.writer import SeedOptions, seed_fleet
 
@@ -197,3 +198,22 @@ async def test_a_scenario_that_takes_long_is_planned_within_the_limits_of_the_sa
     answer = await planner.post("/api/v1/fleet/plan", json={"scenario": {"databases": databases}})
     assert answer.status_code == 422, answer.text
     assert "takes more than 0.22 s of processor time" in answer.json()["detail"]
+
+
+async def test_all_who_follow_a_job_look_at_it_together(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """128 streams read its row each for itself, four times per second: another viewer waited 2 s."""
+    await agent.post("/api/v1/reports", json=report())
+    job = await planned(planner)
+    read: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        read.append(statement)
+
+    looks = Looks(service.database)
+    event.listen(service.database.engine.sync_engine, "before_cursor_execute", note)
+    found = await asyncio.gather(*(looks.look(uuid.UUID(job["id"])) for _ in range(20)))
+    event.remove(service.database.engine.sync_engine, "before_cursor_execute", note)
+    assert {one.status for one in found} == {"done"}
+    assert sum("FROM fleet_plans" in one for one in read) == 1
