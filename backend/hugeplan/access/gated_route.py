@@ -42,7 +42,11 @@ others. Reports are taken in by a handler of their own."""
 UNREAD_BODY_BYTES = 4 * 1024**2
 """The largest that the sandbox parses: more could not be planned within its limits."""
 IMPORTS = 1
-"""Imports that are kept at a time: one more may write meanwhile."""
+"""Imports that are kept at a time: something else may be written meanwhile."""
+MACHINES = 4
+"""Requests of agents that are no reports, and enrolments, that are worked on at a time, each; the others wait."""
+MACHINES_OF_ONE = 2
+"""Of one address, so that others find room."""
 HEAD_SECONDS = ROUND_SECONDS / 4
 """What a request counts as that begins: four do in one round of the loop."""
 OPEN_BODY_BYTES = 16 * 1024
@@ -62,10 +66,13 @@ class Intake:
     strangers: StrangersTurns = field(default_factory=StrangersTurns)
     answers: AnswersInFlight = field(default_factory=AnswersInFlight)
     turns: Turns = field(default_factory=Turns)
-    turns_of_agents: Turns = field(default_factory=Turns)
-    """Of all agents and enrolment tokens: who has one of these has as many agents as it likes."""
+    turns_of_agents: Turns = field(default_factory=partial(Turns, 1))
+    """Of each agent."""
+    turns_of_addresses: Turns = field(default_factory=partial(Turns, MACHINES_OF_ONE))
+    turns_of_roles: Turns = field(default_factory=partial(Turns, MACHINES))
+    """Of all agents, and of all enrolment tokens: who has one of these has as many agents as it likes."""
     turns_of_imports: Turns = field(default_factory=partial(Turns, IMPORTS))
-    """Imports of the same names wait for each other's rows, each with a connection."""
+    """Of one credential, and of all: imports of the same names wait for each other's rows, each with a connection."""
     reports_of_the_loop: LoopShare = field(default_factory=LoopShare)
     """Reports have a share of their own beside other bodies."""
     heads_of_the_loop: LoopShare = field(default_factory=LoopShare)
@@ -81,11 +88,14 @@ class Intake:
                 await stack.enter_async_context(self.strangers.brief_turn(f"bodies of {address_key(request)}"))
                 refuse_gone(request)
             else:
+                address = f" at {address_key(request)}" if known.is_machine else ""
+                own = self.turns_of_agents if known.role is Role.AGENT else self.turns
+                await stack.enter_async_context(own.turn(known.line_id + address))
                 if known.is_machine:
-                    await stack.enter_async_context(self.turns_of_agents.turn("agents"))
-                await stack.enter_async_context(self.turns.turn(known.line_id))
-            if is_import:
-                await stack.enter_async_context(self.turns_of_imports.turn("imports"))
+                    await stack.enter_async_context(self.turns_of_addresses.turn(known.role + address))
+                    await stack.enter_async_context(self.turns_of_roles.turn(known.role))
+            for whose in (str(request.state.line_id), "all") if is_import else ():
+                await stack.enter_async_context(self.turns_of_imports.turn(whose))
             yield
 
     async def begin(self, request: Request, known: Admitted | None) -> None:
@@ -165,8 +175,9 @@ class GatedRoute(APIRoute):
             if not reads_body:
                 async with intake.turn_of(request):
                     return await handle(request)
-            bodies = intake.bodies_of_agents if getattr(request.state, "is_agent", False) else intake.bodies
-            with bodies.body(getattr(request.state, "line_id", ""), PART_BYTES) as counted:
+            is_agent = getattr(request.state, "is_agent", False)
+            bodies, each = (intake.bodies_of_agents, address_key(request)) if is_agent else (intake.bodies, None)
+            with bodies.body(getattr(request.state, "line_id", ""), PART_BYTES, each) as counted:
                 try:
                     if unread:
                         limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES), instead=instead)

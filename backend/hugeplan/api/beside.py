@@ -15,6 +15,7 @@ from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
 from hugeplan.api.bodies_in_flight import Turns
+from hugeplan.api.body import address_of
 from hugeplan.api.dependencies import Reads
 from hugeplan.db.session import ReadSession
 from hugeplan.sandbox.orders import Limits
@@ -52,7 +53,7 @@ class RequestSandbox:
         """
         await self._session.release()
         state = self._request.state
-        whose = Asker(str(state.line_id), is_agent=state.is_agent)
+        whose = Asker(str(state.line_id), is_agent=state.is_agent, address=address_of(self._request))
         work = asyncio.create_task(
             self._sandbox.work(
                 job, payload, whose=whose, what=what, instead=instead, limits=limits, keep=keep, spend=self._spend

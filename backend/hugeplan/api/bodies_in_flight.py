@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Final
 
-from hugeplan.errors import RETRY_AFTER_SECONDS, RateLimitedError, UnavailableError
+from hugeplan.errors import RateLimitedError
+from hugeplan.shares import HANDLERS_OF_ONE, RETRY, InFlight, Line, Room, Turns, too_much
+
+__all__ = ["HANDLERS_OF_ONE", "InFlight", "Line", "Room", "Turns"]
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -35,8 +37,6 @@ PART_BYTES: Final = 64 * 1024
 """What is written of an answer before its client has read some of it, and a body that is small."""
 PAGES_BYTES: Final = 4 * 1024**2
 """What a list that is answered page by page counts as."""
-HANDLERS_OF_ONE: Final = 8
-"""More of them wait. What the sandbox does for one has bounds of its own."""
 REPORTS_OF_ONE: Final = 4
 """That are read and stored at a time. Those of all others wait behind them; an agent sends one after the other."""
 STRANGERS_OF_ONE: Final = 2
@@ -47,14 +47,13 @@ TURN_SECONDS_OF_STRANGERS: Final = 0.02
 STREAMS_OF_ONE: Final = 32
 """Streams of events that one credential listens to."""
 STREAMS: Final = 400
-_RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 
 
 class LargeBody:
     """One body on its way. Nothing is counted before it is large."""
 
-    def __init__(self, bodies: BodiesInFlight, whose: str, least_bytes: int) -> None:
-        self._bodies, self._whose, self._least_bytes = bodies, whose, least_bytes
+    def __init__(self, bodies: BodiesInFlight, whose: str, least_bytes: int, each: str) -> None:
+        self._bodies, self._whose, self._least_bytes, self._each = bodies, whose, least_bytes, each
         self._size = self.counted = 0
 
     def __enter__(self) -> LargeBody:
@@ -62,13 +61,13 @@ class LargeBody:
 
     def __exit__(self, *_: object) -> None:
         if self.counted:
-            self._bodies.give_back(self._whose, self.counted)
+            self._bodies.give_back(self._whose, self.counted, self._each)
 
     def add(self, count: int) -> None:
         """So many bytes came. RateLimitedError and UnavailableError past the bounds."""
         self._size += count
         if self._size > self._least_bytes:
-            self._bodies.take(self._whose, self._size - self.counted)
+            self._bodies.take(self._whose, self._size - self.counted, self._each, self.counted)
             self.counted = self._size
 
     def turn(self, *, alone: bool = False) -> AbstractAsyncContextManager[None]:
@@ -80,52 +79,10 @@ class LargeBody:
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(TURN_SECONDS):
-                    await stack.enter_async_context(self._bodies.in_line.turn(self._whose))
-                    await stack.enter_async_context(self._bodies.one_at_a_time)
+                    await stack.enter_async_context(self._bodies.line.turn(self._whose, self._each))
             except TimeoutError as error:
-                raise _too_much("Too many large reports wait.") from error
+                raise too_much("Too many large reports wait.") from error
             yield
-
-
-class InFlight:
-    """So many of something at a time, of one credential and in all."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._of_one: Counter[str] = Counter()
-
-    def require_room(self, whose: str, most: int, count: int = 1) -> None:
-        """RateLimitedError where a credential has so many that these would be too many."""
-        own = self._of_one[whose]
-        if own + count > most and own:
-            shown = f"{most // 1024**2} MiB" if most > 1024**2 else most
-            detail = f"At most {shown} of {self._what} of one credential at a time; try again later."
-            raise RateLimitedError(detail, headers=_RETRY)
-
-    def take_of(self, whose: str, count: int, most_of_one: int, most: int) -> None:
-        """Count so many more, or refuse them. A credential may always have one, of whatever size."""
-        self.require_room(whose, most_of_one, count)
-        if self._of_one.total() + count > most and self._of_one.total():
-            raise _too_much(f"There are too many {self._what} at the moment.")
-        self._of_one[whose] += count
-
-    def give_back(self, whose: str, count: int) -> None:
-        """Count so many less."""
-        self._of_one[whose] -= count
-        if not self._of_one[whose]:
-            del self._of_one[whose]
-
-
-class Turns:
-    """So many handlers of one credential at a time: each may hold an unread document, and all others wait for it."""
-
-    def __init__(self, most: int = HANDLERS_OF_ONE) -> None:
-        self._most = most
-        self._rooms: dict[str, Room] = {}
-
-    def turn(self, whose: str) -> Room:
-        """The time in which a handler may run, as a context."""
-        return self._rooms.get(whose) or Room(self._rooms, whose, self._most)
 
 
 class StrangersTurns(Turns):
@@ -140,7 +97,7 @@ class StrangersTurns(Turns):
         """The time in which a request is answered. RateLimitedError where too many of the address wait."""
         room = self.turn(whose)
         if room.asked >= WAITING_STRANGERS_OF_ONE:
-            raise RateLimitedError("Too many requests of this address wait; try again later.", headers=_RETRY)
+            raise RateLimitedError("Too many requests of this address wait; try again later.", headers=RETRY)
         await room.__aenter__()
         held = [room]
 
@@ -158,54 +115,24 @@ class StrangersTurns(Turns):
             end()
 
 
-class Room(asyncio.Semaphore):
-    """The turns of one credential, which are in ``rooms`` while anybody has or wants one."""
-
-    def __init__(self, rooms: dict[str, Room], whose: str, most: int) -> None:
-        super().__init__(most)
-        self._rooms, self._whose, self.asked = rooms, whose, 0
-
-    async def __aenter__(self) -> None:
-        self._rooms[self._whose] = self
-        self.asked += 1
-        try:
-            await self.acquire()
-        except BaseException:
-            self._leave()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """The turn is over."""
-        self.release()
-        self._leave()
-
-    def _leave(self) -> None:
-        self.asked -= 1
-        if not self.asked:
-            del self._rooms[self._whose]
-
-
 class BodiesInFlight(InFlight):
     """The large bodies of one process of the service."""
 
     def __init__(self, *, of_agents: bool = False, of_reports: bool = False) -> None:
         super().__init__("large bodies")
         self._of_agents, self._of_reports = of_agents, of_reports
-        self.one_at_a_time = asyncio.Lock()
-        self.in_line = Turns(1)
-        """Of each credential one waits for that."""
+        self.line = Line()
 
-    def body(self, whose: str, least_bytes: int) -> LargeBody:
-        """A body of a credential, which counts until the block ends where it has more than ``least_bytes``."""
-        return LargeBody(self, whose, least_bytes)
+    def body(self, whose: str, least_bytes: int, each: str | None = None) -> LargeBody:
+        """A body of a credential, of the address ``each`` where that is an agent's. It counts until the block ends
+        where it has more than ``least_bytes``.
+        """
+        return LargeBody(self, whose, least_bytes, whose if each is None else each)
 
-    def take(self, whose: str, count: int) -> None:
-        """Count so many more bytes, or refuse them."""
+    def take(self, whose: str, count: int, each: str | None = None, counted: int = 0) -> None:
+        """Count so many more bytes of a body that is ``counted`` so far, or refuse them."""
         most = BYTES_OF_REPORTS if self._of_reports else BYTES_OF_AGENTS if self._of_agents else BYTES
-        self.take_of(whose, count, BYTES_OF_ONE, most)
+        self.take_of(whose, count, BYTES_OF_ONE, most, each=each, counted=counted)
 
 
 class AnswersInFlight:
@@ -232,7 +159,3 @@ class AnswersInFlight:
             most = (BYTES_OF_ONE, BYTES) if may_refuse else (sys.maxsize, sys.maxsize)
             held.take_of(whose, size, *most)
         return partial(held.give_back, whose, size if size > PART_BYTES else 0)
-
-
-def _too_much(what: str) -> UnavailableError:
-    return UnavailableError(f"{what} Try again later.", headers=_RETRY)

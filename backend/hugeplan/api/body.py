@@ -16,7 +16,6 @@ from typing import TypeVar
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 
-from hugeplan.api.bodies_in_flight import Turns
 from hugeplan.api.forwarded import limit_key
 from hugeplan.api.json_body import JsonLimits, ValueCount, parse_json
 from hugeplan.api.loop_share import LoopShare
@@ -30,6 +29,7 @@ from hugeplan.errors import (
     invalid_input,
 )
 from hugeplan.settings import Settings
+from hugeplan.shares import Line
 
 T = TypeVar("T")
 
@@ -53,9 +53,7 @@ class BodyLimits:
     patience_seconds: float
     min_bytes_per_second: int
     json: JsonLimits
-    one_beside_loop: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
-    each_beside_loop: Turns = field(default_factory=lambda: Turns(1))
-    addresses_beside_loop: Turns = field(default_factory=lambda: Turns(1))
+    beside_loop: Line = field(default_factory=Line)
     of_the_loop: LoopShare = field(default_factory=LoopShare)
     instead: str = ""
 
@@ -154,7 +152,7 @@ async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], Non
                 _take(request, taken, len(part))
             chunks.append(part)
             if unpacked is not None and size > PARSE_BESIDE_LOOP_BYTES:
-                await limits.of_the_loop.wait(_address(request), UNPACK_SECONDS, _whose(request))
+                await limits.of_the_loop.wait(address_of(request), UNPACK_SECONDS, _whose(request))
         if not message.get("more_body", False):
             break
     if unpacked is not None:
@@ -231,18 +229,11 @@ def _not_gzip() -> InvalidInputError:
 
 
 async def beside_loop(request: Request, size_bytes: int, limits: BodyLimits, work: Callable[[], T]) -> T:
-    """The result of work on a body of this size, done in a thread where it is large.
-
-    Of each address one is in line, and of each credential one in its address's.
-    """
-    whose, address = _whose(request), _address(request)
+    """The result of work on a body of this size, done in a thread, in line, where it is large."""
+    whose, address = _whose(request), address_of(request)
     if size_bytes <= PARSE_BESIDE_LOOP_BYTES:
         return await limits.of_the_loop.run(address, work, whose)
-    async with (
-        limits.each_beside_loop.turn(whose or address),
-        limits.addresses_beside_loop.turn(address),
-        limits.one_beside_loop,
-    ):
+    async with limits.beside_loop.turn(whose or address, address):
         return await anyio.to_thread.run_sync(work)
 
 
@@ -250,7 +241,8 @@ def _whose(request: Request) -> str:
     return str(getattr(request.state, "line_id", ""))
 
 
-def _address(request: Request) -> str:
+def address_of(request: Request) -> str:
+    """What bounds by address count a request by."""
     return limit_key(request.client.host if request.client else "")
 
 

@@ -12,16 +12,16 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from hugeplan.errors import RETRY_AFTER_SECONDS, FieldProblem, InvalidInputError, RateLimitedError, UnavailableError
+from hugeplan.errors import FieldProblem, InvalidInputError, UnavailableError
 from hugeplan.sandbox.orders import HEAD, LENGTH, STAYS, Limits, Order, Outcome, Refusal
+from hugeplan.shares import RETRY, InFlight, Line, Turns
 from hugeplan.unprivileged import own_path
 
 AT_ONCE: Final = 4
@@ -37,7 +37,6 @@ OF_ONE_AGENT: Final = 2
 START_SECONDS: Final = 30.0
 LESS: Final = "send less of it"
 """What to do in place of what takes too much, where there is no other way."""
-_RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 
 
 _Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -47,10 +46,11 @@ _Answer = tuple[int, bytes, float]
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who has work done: a credential's line, or the service itself."""
+    """Who has work done: a credential's line, or the service itself. Agents of one ``address`` share a place."""
 
     name: str
     is_agent: bool = False
+    address: str = ""
 
 
 class _Process:
@@ -112,9 +112,8 @@ class Sandbox:
     def __init__(self) -> None:
         self._process: _Process | None = None
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._room_of_agents = asyncio.Semaphore()
-        self._rooms: dict[Asker, asyncio.Semaphore] = {}
-        self._asked: Counter[Asker] = Counter()
+        self._turns, self._line_of_agents = Turns(AT_ONCE_OF_ONE), Line()
+        self._asked, self._asked_of_agents = InFlight("such requests"), InFlight("such requests")
         self._kept: dict[Order, _Line] = {}
         # Whoever forgets `close` leaves no open socket behind.
         weakref.finalize(self, _abandon, self._kept).atexit = False
@@ -145,7 +144,7 @@ class Sandbox:
                 if answer is not None:
                     spend(answer[2])
                     return _answer_of(answer, what, instead, order.limits)
-        raise UnavailableError("The process for this work does not start; try again later.", headers=_RETRY)
+        raise UnavailableError("The process for this work does not start; try again later.", headers=RETRY)
 
     async def close(self) -> None:
         """End the process, and with it what waits."""
@@ -156,24 +155,18 @@ class Sandbox:
 
     @asynccontextmanager
     async def _place(self, whose: Asker) -> AsyncIterator[None]:
-        most = OF_ONE_AGENT if whose.is_agent else AT_ONCE_OF_ONE + WAITING_OF_ONE
-        if self._asked[whose] >= most:
-            raise RateLimitedError(
-                f"At most {most} such requests of one credential at a time; wait for some.", headers=_RETRY
-            )
-        of_agents = sum(asked for one, asked in self._asked.items() if one.is_agent)
-        if self._asked.total() >= AT_ONCE + WAITING or (whose.is_agent and of_agents > WAITING_OF_AGENTS):
-            raise UnavailableError("Too many such requests wait; try again later.", headers=_RETRY)
-        self._asked[whose] += 1
+        people, agents, each = self._asked, self._asked_of_agents, whose.address if whose.is_agent else whose.name
+        if whose.is_agent:
+            asked, most_of_one, most = agents, OF_ONE_AGENT, min(1 + WAITING_OF_AGENTS, AT_ONCE + WAITING - people.held)
+        else:
+            asked, most_of_one, most = people, AT_ONCE_OF_ONE + WAITING_OF_ONE, AT_ONCE + WAITING - agents.held
+        asked.take_of(whose.name, 1, most_of_one, most, each=each)
         try:
-            shared = self._room_of_agents if whose.is_agent else nullcontext()
-            async with self._rooms.setdefault(whose, asyncio.Semaphore(AT_ONCE_OF_ONE)), shared, self._room:
+            line = self._line_of_agents.turn(whose.name, each) if whose.is_agent else self._turns.turn(whose.name)
+            async with line, self._room:
                 yield
         finally:
-            self._asked[whose] -= 1
-            if not self._asked[whose]:
-                del self._asked[whose]
-                del self._rooms[whose]
+            asked.give_back(whose.name, 1, each)
 
     async def _try(self, order: Order, payload: bytes) -> _Answer | None:
         """None when nothing was answered."""

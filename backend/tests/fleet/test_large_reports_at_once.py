@@ -42,9 +42,9 @@ def bodies(service: Service) -> BodiesInFlight:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room for two such reports of one credential, and for three in all."""
+    """Room for two such reports of one credential, and for three of an address."""
     monkeypatch.setattr(bodies_in_flight, "BYTES_OF_ONE", 6 * MIB)
-    monkeypatch.setattr(bodies_in_flight, "BYTES_OF_AGENTS", 9 * MIB)
+    monkeypatch.setattr(bodies_in_flight, "BYTES_OF_AGENTS", 20 * MIB)
 
 
 @pytest.mark.usefixtures("narrow")
@@ -72,7 +72,7 @@ async def test_what_is_accepted_is_stored_and_the_rest_is_told_to_come_again(ser
 async def test_one_credential_leaves_room_for_others(service: Service, agent: httpx.AsyncClient) -> None:
     """Held at their turn: what one credential sends past its share is refused, another's is taken."""
     other = await service.client_as(Role.AGENT)
-    lock = bodies(service).one_at_a_time
+    lock = bodies(service).line._of_all
     await lock.acquire()
     try:
         held = [asyncio.create_task(agent.post(URL, json=large())) for _ in range(2)]
@@ -167,9 +167,12 @@ async def test_all_reports_that_come_have_a_bound(
     assert (await agent.post(URL, json=sent | {"report_id": str(uuid.uuid4())})).status_code == 201
 
 
-async def test_large_reports_of_one_credential_come_after_anothers(service: Service, agent: httpx.AsyncClient) -> None:
+async def test_large_reports_of_one_credential_come_after_anothers(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The line was first come, first served: eight agents had all of another's answered 503 after ten seconds."""
-    other, lock, order = await service.client_as(Role.AGENT), bodies(service).one_at_a_time, list[str]()
+    monkeypatch.setattr(bodies_in_flight, "BYTES_OF_AGENTS", 64 * MIB)
+    other, lock, order = await service.client_as(Role.AGENT), bodies(service).line._of_all, list[str]()
 
     async def send(client: httpx.AsyncClient, name: str, number: int) -> None:
         assert (await client.post(URL, json=large(number))).status_code == 201
@@ -183,7 +186,7 @@ async def test_large_reports_of_one_credential_come_after_anothers(service: Serv
         tasks.append(asyncio.create_task(send(other, "other", 1)))
         while len(bodies(service)._of_one) < 2:
             await asyncio.sleep(0.01)
-        while len(bodies(service).in_line._rooms) < 2:
+        while len(bodies(service).line._of_one._rooms) < 2:
             await asyncio.sleep(0.01)
     lock.release()
     await asyncio.gather(*tasks)
@@ -208,7 +211,7 @@ async def test_one_whose_node_is_locked_leaves_its_turn_to_others(
 
 
 async def test_a_body_counts_uncompressed(service: Service, agent: httpx.AsyncClient) -> None:
-    lock = bodies(service).one_at_a_time
+    lock = bodies(service).line._of_all
     await lock.acquire()
     try:
         packed = gzip.compress(json.dumps(large()).encode())
@@ -227,7 +230,7 @@ async def test_one_that_is_never_its_turn_is_told_to_come_again(
     service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies_in_flight, "TURN_SECONDS", 0.05)
-    lock = bodies(service).one_at_a_time
+    lock = bodies(service).line._of_all
     await lock.acquire()
     try:
         assert_problem(await agent.post(URL, json=large()), 503, "unavailable")
@@ -249,7 +252,7 @@ def test_a_body_alone_is_taken_however_large() -> None:
 async def test_agents_leave_room_for_the_bodies_of_others(service: Service, planner: httpx.AsyncClient) -> None:
     """Who has an enrolment token has as many agents as it likes, and may send their bodies slowly."""
     agent = await service.client_as(Role.AGENT)
-    for whose in ("a", "b"):
+    for whose in "abcd":
         bodies(service).take(whose, 4 * MIB)
     assert (await agent.post(URL, json=large())).status_code == 503
     assert (await agent.post(URL, json=report())).status_code == 201

@@ -39,7 +39,7 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 
 async def work(sandbox: Sandbox, job: str, payload: bytes = b"", whose: str = "one", **more: object) -> bytes:
-    asker = Asker(whose, is_agent=bool(more.pop("is_agent", False)))
+    asker = Asker(whose, is_agent=bool(more.pop("is_agent", False)), address=str(more.pop("address", "")))
     return await sandbox.work(f"{JOBS}:{job}", payload, whose=asker, what="This", **more)  # type: ignore[arg-type]
 
 
@@ -199,7 +199,7 @@ async def test_one_credential_leaves_room_for_others(sandbox: Sandbox) -> None:
         each.cancel()
     await asyncio.gather(*slow, return_exceptions=True)
     assert await work(sandbox, "upper", b"a") == b"A"
-    assert not sandbox._rooms
+    assert not sandbox._turns._rooms
 
 
 async def test_an_agent_leaves_room_for_other_agents(sandbox: Sandbox) -> None:
@@ -222,7 +222,7 @@ async def test_agents_leave_room_for_people(sandbox: Sandbox) -> None:
         for number in range(WAITING_OF_AGENTS + 1)
     ]
     await asyncio.sleep(0)
-    with pytest.raises(UnavailableError, match="Too many"):
+    with pytest.raises(UnavailableError, match="too many"):
         await work(sandbox, "upper", whose="one more", is_agent=True)
     people = [work(sandbox, "upper", b"a", whose=f"person {number}") for number in range(AT_ONCE)]
     assert await asyncio.gather(*people) == [b"A"] * AT_ONCE
@@ -236,3 +236,26 @@ async def test_what_does_not_start_is_unavailable(sandbox: Sandbox, monkeypatch:
     monkeypatch.setattr(module.sys, "executable", "/bin/false")
     with pytest.raises(module.UnavailableError):
         await work(sandbox, "upper")
+
+
+async def test_agents_of_one_address_leave_room_and_a_place_to_those_of_others(sandbox: Sandbox) -> None:
+    """All waited in one line, first come, first served, and one address could fill it."""
+    order: list[str] = []
+
+    async def done(name: str, address: str) -> None:
+        await work(sandbox, "upper", whose=name, is_agent=True, address=address)
+        order.append(address)
+
+    first = asyncio.create_task(work(sandbox, "sleep", whose="first", is_agent=True, limits=Limits(seconds=600)))
+    await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as tasks:
+        many = [tasks.create_task(done(f"agent {number}", "there")) for number in range(WAITING_OF_AGENTS // 2)]
+        await asyncio.sleep(0)
+        with pytest.raises(UnavailableError, match="too many"):
+            for _ in range(WAITING_OF_AGENTS):
+                await asyncio.wait_for(work(sandbox, "upper", whose="more", is_agent=True, address="there"), 0.01)
+        tasks.create_task(done("other", "here"))
+        await asyncio.sleep(0)
+        first.cancel()
+    assert len(order) == len(many) + 1
+    assert order.index("here") <= 1

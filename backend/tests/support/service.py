@@ -48,10 +48,10 @@ class Service:
         database: Database = self.app.state.database
         return database
 
-    def client(self, token: str | None = None) -> httpx.AsyncClient:
-        """A client with a bearer token, or with none."""
+    def client(self, token: str | None = None, *, address: str = "127.0.0.1") -> httpx.AsyncClient:
+        """A client with a bearer token, or with none, at an address."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False, client=(address, 123))
         client = httpx.AsyncClient(transport=transport, base_url=BASE_URL, headers=headers)
         self.clients.append(client)
         return client
@@ -89,9 +89,11 @@ class Service:
         """A client with a fresh token that ends soon."""
         return self.client(await self.token(role, expires_in=expires_in))
 
-    async def client_as(self, role: Role, *, machine_id: str | None = None) -> httpx.AsyncClient:
+    async def client_as(
+        self, role: Role, *, machine_id: str | None = None, address: str = "127.0.0.1"
+    ) -> httpx.AsyncClient:
         """A client with a fresh token of a role."""
-        return self.client(await self.token(role, machine_id=machine_id))
+        return self.client(await self.token(role, machine_id=machine_id), address=address)
 
 
 async def somebody_waits(session: ReadSession) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from hugeplan.api.bodies_in_flight import InFlight
 from hugeplan.db.session import Database
 from hugeplan.documents.sealed import DamagedBlockError
 from hugeplan.errors import ConflictError, FieldProblem
@@ -16,6 +15,7 @@ from hugeplan.fleet import read_back
 from hugeplan.fleet.ingest.batch import SentAgainError
 from hugeplan.fleet.ingest.incoming import Incoming, is_same_content
 from hugeplan.fleet.schemas import ReportReceipt
+from hugeplan.shares import InFlight, Line
 
 MOST: Final = 20
 """That wait at a time, of which one credential has one: a full block takes a fifth of a second."""
@@ -27,21 +27,21 @@ class SentAgain(InFlight):
     def __init__(self, database: Database) -> None:
         super().__init__("reports that came again")
         self._database = database
-        self._one_at_a_time = asyncio.Lock()
+        self._line = Line()
 
     async def answer(
-        self, incoming: Incoming, found: SentAgainError, *, whose: str, read: Callable[[int], None]
+        self, incoming: Incoming, found: SentAgainError, *, whose: str, address: str, read: Callable[[int], None]
     ) -> ReportReceipt:
         """The receipt of a report that says the same; ``read`` is told how many octets had to be read.
 
         ConflictError for another one, RateLimitedError and UnavailableError while too many wait.
         """
-        self.take_of(whose, 1, 1, MOST)
+        self.take_of(whose, 1, 1, MOST, each=address)
         try:
-            async with self._one_at_a_time:
+            async with self._line.turn(whose, address):
                 is_same = await self._is_same(incoming, found, read)
         finally:
-            self.give_back(whose, 1)
+            self.give_back(whose, 1, address)
         if is_same:
             return found.receipt
         raise ConflictError(

@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from starlette.datastructures import State
 
 from hugeplan.access.dependencies import forget_credential
-from hugeplan.access.gate import Admitted
+from hugeplan.access.gate import Admitted, address_key
 from hugeplan.access.gated_route import Intake
 from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.machines import Hints
@@ -34,6 +34,7 @@ from hugeplan.fleet.ingest.large import is_large, read_beside
 from hugeplan.fleet.ingest.reader import ReportReader
 from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.schemas import ReportReceipt
+from hugeplan.sandbox.sandbox import Asker
 from hugeplan.settings import Settings
 
 _AGENTS = frozenset({Role.AGENT})
@@ -47,11 +48,12 @@ async def answer_report(request: Request) -> Response:
     """``reports_create`` without FastAPI, for a request whose credential is known."""
     intake: Intake = request.app.state.intake
     known = await intake.gate.admit(request, _AGENTS)
+    address = address_key(request)
     async with intake.report_turns.turn(known.line_id):  # what waits for it is still packed, and with its client
         refuse_gone(request)
         with (
-            intake.bodies_of_reports.body(known.line_id, PART_BYTES) as counted,
-            intake.bodies_of_agents.body(known.line_id, LARGE_BYTES) as body,
+            intake.bodies_of_reports.body(known.line_id, PART_BYTES, address) as counted,
+            intake.bodies_of_agents.body(known.line_id, LARGE_BYTES, address) as body,
         ):
 
             def add(count: int) -> None:
@@ -74,7 +76,8 @@ async def _read(request: Request, raw: bytes, known: Admitted, *, is_beside: boo
     state: State = request.app.state
     limits, token_id = state.intake.limits, UUID(known.token_id)
     if is_beside:
-        large = await read_beside(state.sandbox, raw, limits.json, whose=known.line_id)
+        whose = Asker(known.line_id, is_agent=True, address=address_key(request))
+        large = await read_beside(state.sandbox, raw, limits.json, whose=whose)
         return large_taken_over(large, token_id=token_id, now=datetime.now(UTC))
 
     reader: ReportReader = state.report_reader
@@ -107,7 +110,7 @@ async def _store(request: Request, incoming: Incoming, whose: str, kept_bytes: i
         raise
     except SentAgainError as found:
         again: SentAgain = state.reports_again
-        receipt = await again.answer(incoming, found, whose=whose, read=owe)
+        receipt = await again.answer(incoming, found, whose=whose, address=address_key(request), read=owe)
     if receipt._event_bytes:
         owe(receipt._event_bytes)
     metrics.count_report(created=receipt.created)

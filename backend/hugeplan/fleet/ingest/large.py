@@ -46,10 +46,10 @@ def _has_a_thousand_digits(raw: bytes) -> bool:
     return True
 
 
-async def read_beside(sandbox: Sandbox, raw: bytes, limits: JsonLimits, *, whose: str) -> ReadLarge:
+async def read_beside(sandbox: Sandbox, raw: bytes, limits: JsonLimits, *, whose: Asker) -> ReadLarge:
     """What is read of a report. Errors as ``read_report``, and those of the sandbox where too much waits."""
-    payload, agent = pickle.dumps((raw, limits)), Asker(whose, is_agent=True)
-    return _decode(await sandbox.work(READ, payload, whose=agent, what="Reading this report", limits=LIMITS))
+    payload = pickle.dumps((raw, limits))
+    return _decode(await sandbox.work(READ, payload, whose=whose, what="Reading this report", limits=LIMITS))
 
 
 def prepare() -> None:

@@ -1,0 +1,123 @@
+"""What many share: so much of something at a time, and work in turns. No address takes it all, and no credential.
+
+Who has an enrolment token has as many agents as it likes, in hundreds of connections of an address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from hugeplan.errors import RETRY_AFTER_SECONDS, RateLimitedError, UnavailableError
+
+HANDLERS_OF_ONE: Final = 8
+"""More of them wait. What the sandbox does for one has bounds of its own."""
+RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+
+
+class InFlight:
+    """So many of something at a time, of one credential and in all."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._of_one: Counter[str] = Counter()
+        self._of_each: Counter[str] = Counter()
+
+    @property
+    def held(self) -> int:
+        """So many are there."""
+        return self._of_one.total()
+
+    def require_room(self, whose: str, most: int, count: int = 1) -> None:
+        """RateLimitedError where a credential has so many that these would be too many."""
+        own = self._of_one[whose]
+        if own + count > most and own:
+            shown = f"{most // 1024**2} MiB" if most > 1024**2 else most
+            detail = f"At most {shown} of {self._what} of one credential at a time; try again later."
+            raise RateLimitedError(detail, headers=RETRY)
+
+    def take_of(
+        self, whose: str, count: int, most_of_one: int, most: int, *, each: str | None = None, counted: int = 0
+    ) -> None:
+        """Count so many more, or refuse them. What is alone, of which so many are ``counted``, is taken at any size.
+
+        ``each`` is the address of a credential of which one may have any number. An address, and within it a
+        credential, has no more than is left of ``most`` beside it. So one address has at most half, some addresses
+        leave as much as each of them has, and whoever comes with little is let in.
+        """
+        self.require_room(whose, most_of_one, count)
+        each = whose if each is None else each
+        if self._of_one[whose] + self._of_each[each] + count > most - self.held and self.held > counted:
+            raise too_much(f"There are too many {self._what} at the moment.")
+        self._of_one[whose] += count
+        self._of_each[each] += count
+
+    def give_back(self, whose: str, count: int, each: str | None = None) -> None:
+        """Count so many less."""
+        for held, key in ((self._of_one, whose), (self._of_each, whose if each is None else each)):
+            held[key] -= count
+            if not held[key]:
+                del held[key]
+
+
+class Turns:
+    """So many handlers of one credential at a time: each may hold an unread document, and all others wait for it."""
+
+    def __init__(self, most: int = HANDLERS_OF_ONE) -> None:
+        self._most = most
+        self._rooms: dict[str, Room] = {}
+
+    def turn(self, whose: str) -> Room:
+        """The time in which a handler may run, as a context. It is to be entered at once."""
+        return self._rooms.get(whose) or Room(self._rooms, whose, self._most)
+
+
+class Room(asyncio.Semaphore):
+    """The turns of one credential, which are in ``rooms`` while anybody has or wants one."""
+
+    def __init__(self, rooms: dict[str, Room], whose: str, most: int) -> None:
+        super().__init__(most)
+        self._rooms, self._whose, self.asked = rooms, whose, 0
+
+    async def __aenter__(self) -> None:
+        self._rooms[self._whose] = self
+        self.asked += 1
+        try:
+            await self.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """The turn is over."""
+        self.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self.asked -= 1
+        if not self.asked:
+            del self._rooms[self._whose]
+
+
+class Line:
+    """One at a time: of each address one is in line, and of each credential one in its address's."""
+
+    def __init__(self) -> None:
+        self._of_one, self._of_each, self._of_all = Turns(1), Turns(1), asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self, whose: str, each: str) -> AsyncIterator[None]:
+        """The turn of a credential of an address."""
+        async with self._of_one.turn(whose), self._of_each.turn(each), self._of_all:
+            yield
+
+
+def too_much(what: str) -> UnavailableError:
+    """The refusal of what others have no room for."""
+    return UnavailableError(f"{what} Try again later.", headers=RETRY)
