@@ -106,10 +106,10 @@ class Room(asyncio.Semaphore):
 
 
 class Line:
-    """One at a time: of each address one is in line, and of each credential one in its address's."""
+    """Few at a time, one without more said: of each address few are in line, and of each credential one in that."""
 
-    def __init__(self) -> None:
-        self._of_one, self._of_each, self._of_all = Turns(1), Turns(1), asyncio.Lock()
+    def __init__(self, most: int = 1, most_of_each: int = 1) -> None:
+        self._of_one, self._of_each, self._of_all = Turns(1), Turns(most_of_each), asyncio.Semaphore(most)
 
     @asynccontextmanager
     async def turn(self, whose: str, each: str) -> AsyncIterator[None]:

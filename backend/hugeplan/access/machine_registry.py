@@ -6,8 +6,6 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -15,9 +13,12 @@ from weakref import WeakValueDictionary
 from hugeplan.access import machines, service
 from hugeplan.access.machines import MAX_CLONES, Hints
 from hugeplan.db.session import Database
+from hugeplan.shares import Line
 
 MAX_REMEMBERED = 50_000
 """Machine ids. Of each, twice as many senders as it may have clones."""
+AT_A_TIME = 4
+"""Machines that are looked up at a time, of one address half as many: each takes a connection of all others'."""
 REMEMBERED_SECONDS = 600.0
 """After this a machine is checked again, so that clones that another process has met are known."""
 
@@ -46,9 +47,10 @@ class MachineRegistry:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: OrderedDict[str, OrderedDict[_Key, _Remembered]] = OrderedDict()
-        self._turns: WeakValueDictionary[str | UUID, asyncio.Lock] = WeakValueDictionary()
+        self._line = Line(AT_A_TIME, AT_A_TIME // 2)
+        self._machines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def admit(self, token_id: UUID, machine_id: str, hints: Hints) -> AdmittedMachine:
+    async def admit(self, token_id: UUID, machine_id: str, hints: Hints, address: str) -> AdmittedMachine:
         """The machine that an agent token reports for. ForbiddenError when it may not.
 
         Who stores the report asks again whether a clone has a token of its own.
@@ -57,7 +59,9 @@ class MachineRegistry:
         key = (token_id, hashlib.sha256(told).digest())
         if (known := self._recall(machine_id, key)) is not None:
             return known
-        async with self._turn(token_id, machine_id):
+        # In this order: who waits for a machine's lock holds up its own address alone. Nobody waits with a connection.
+        of_machine = self._machines.setdefault(machine_id, asyncio.Lock())
+        async with self._line.turn(str(token_id), address), of_machine:
             # Whoever waited may learn it from the one before.
             return self._recall(machine_id, key) or await self._ask(key, machine_id, hints)
 
@@ -65,15 +69,6 @@ class MachineRegistry:
         senders = self._known.get(machine_id)
         known = None if senders is None else senders.get(key)
         return None if known is None or known.until <= time.monotonic() else known.machine
-
-    @asynccontextmanager
-    async def _turn(self, token_id: UUID, machine_id: str) -> AsyncIterator[None]:
-        """One of a token and one of a machine id ask at a time: the others wait without a connection."""
-        # In this order for all, so that no two wait for each other.
-        of_token = self._turns.setdefault(token_id, asyncio.Lock())
-        of_machine = self._turns.setdefault(machine_id, asyncio.Lock())
-        async with of_token, of_machine:
-            yield
 
     async def _ask(self, key: _Key, machine_id: str, hints: Hints) -> AdmittedMachine:
         async with self._database.write() as session:
