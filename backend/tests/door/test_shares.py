@@ -17,12 +17,14 @@ from support.service import Service
 
 from hugeplan.access import enrolments
 from hugeplan.access import service as access
-from hugeplan.access.gate import Gate
+from hugeplan.access.gate import Admitted, Gate
+from hugeplan.access.gated_route import IMPORTS, Intake
 from hugeplan.access.schemas import EnrolmentRequest, Role
 from hugeplan.access.service import Credential
 from hugeplan.api import bodies_in_flight
 from hugeplan.errors import UnavailableError
 from hugeplan.fleet.ingest.again import MOST, SentAgain
+from hugeplan.shares import HANDLERS_OF_ONE
 
 API = "/api/v1"
 MIB = 1024**2
@@ -254,3 +256,18 @@ async def test_machines_of_one_address_that_are_looked_up_leave_connections_to_o
         sent = report(machine_id=machine_id)
         assert (await other.post(f"{API}/reports", json=sent)).status_code == 201
         assert (await viewer.get(f"{API}/nodes")).status_code == 200
+
+
+async def test_imports_of_one_credential_leave_turns_to_anothers(service: Service) -> None:
+    """Two are kept at a time, and one who sent eight stood eight times in the line."""
+    intake: Intake = service.app.state.intake
+    order: list[str] = []
+
+    async def handled(whose: str) -> None:
+        state = SimpleNamespace(admitted=Admitted(whose, whose, Role.PLANNER), line_id=whose)
+        async with intake.turn_of(SimpleNamespace(state=state), is_import=True):  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+            order.append(whose)
+
+    await asyncio.gather(*(handled("one") for _ in range(HANDLERS_OF_ONE)), handled("other"))
+    assert order.index("other") <= 2 * IMPORTS
