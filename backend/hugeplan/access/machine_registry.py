@@ -50,7 +50,9 @@ class MachineRegistry:
         self._line = Line(AT_A_TIME, AT_A_TIME // 2)
         self._machines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def admit(self, token_id: UUID, machine_id: str, hints: Hints, address: str) -> AdmittedMachine:
+    async def admit(
+        self, token_id: UUID, machine_id: str, hints: Hints, *, whose: str, address: str
+    ) -> AdmittedMachine:
         """The machine that an agent token reports for. ForbiddenError when it may not.
 
         Who stores the report asks again whether a clone has a token of its own.
@@ -61,7 +63,7 @@ class MachineRegistry:
             return known
         # In this order: who waits for a machine's lock holds up its own address alone. Nobody waits with a connection.
         of_machine = self._machines.setdefault(machine_id, asyncio.Lock())
-        async with self._line.turn(str(token_id), address), of_machine:
+        async with self._line.turn(whose, address), of_machine:
             # Whoever waited may learn it from the one before.
             return self._recall(machine_id, key) or await self._ask(key, machine_id, hints)
 

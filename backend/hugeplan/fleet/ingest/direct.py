@@ -104,7 +104,7 @@ async def _store(request: Request, incoming: Incoming, whose: str, kept_bytes: i
         limiter.owe_bytes(whose, size, settings.report_bytes_per_day)
 
     try:
-        receipt = await writer.store(await _admit_machine(state.machines, incoming, address_key(request)))
+        receipt = await writer.store(await _admit_machine(state.machines, incoming, whose, address_key(request)))
     except UnauthenticatedError:
         forget_credential(request)
         raise
@@ -118,9 +118,10 @@ async def _store(request: Request, incoming: Incoming, whose: str, kept_bytes: i
     return Response(content, status_code=201 if receipt.created else 200, media_type="application/json")
 
 
-async def _admit_machine(registry: MachineRegistry, incoming: Incoming, address: str) -> Incoming:
+async def _admit_machine(registry: MachineRegistry, incoming: Incoming, whose: str, address: str) -> Incoming:
     """The report, for the node of its machine: a clone has one of its own. ForbiddenError for another's token."""
-    machine = await registry.admit(incoming.token_id, incoming.machine_id, _hints_of(incoming), address)
+    hints, machine_id = _hints_of(incoming), incoming.machine_id
+    machine = await registry.admit(incoming.token_id, machine_id, hints, whose=whose, address=address)
     if machine.node_machine_id == incoming.machine_id and not machine.shares_machine_id:
         return incoming
     return replace(incoming, machine_id=machine.node_machine_id, shares_machine_id=machine.shares_machine_id)
