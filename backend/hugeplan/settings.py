@@ -66,10 +66,20 @@ class Settings(BaseSettings):
         int, Field(ge=0, le=200, description="Connections opened above the pool when all are busy.")
     ] = 8
     database_timeout_seconds: Annotated[
-        float, Field(ge=0.1, le=300, description="How long to wait for a connection before answering 503.")
+        float,
+        Field(
+            ge=0.1,
+            le=300,
+            description="How long a request waits for a connection, and a report for PostgreSQL, before 503.",
+        ),
     ] = 5.0
     statement_timeout_seconds: Annotated[
-        float, Field(ge=0.1, le=3600, description="PostgreSQL ends a statement that runs longer than this.")
+        float,
+        Field(
+            ge=0.1,
+            le=3600,
+            description="PostgreSQL ends a statement that runs longer than this; a second later the service does.",
+        ),
     ] = 15.0
 
     host: Annotated[str, Field(min_length=1, max_length=253, description="Address to listen on.")] = "127.0.0.1"

@@ -16,6 +16,7 @@ from hugeplan.errors import ProblemError, RateLimitedError, UnavailableError
 from hugeplan.planner.errors import PlannerError
 
 AWAY: Final = "The database is away or busy. Nothing was stored; try again later."
+UNKNOWN: Final = "The database did not answer in time. This may have been stored; look before you send it again."
 INTERNAL: Final = "Internal error: the service's log says more."
 _CONCERNS_ALL: Final = ("08", "25", "53", "57P")
 """SQLSTATE of a connection that failed, of a transaction that can do nothing more, of resources that are gone, of a

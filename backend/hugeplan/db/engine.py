@@ -9,6 +9,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from hugeplan.db.connection import Connection, options_of
 from hugeplan.db.turns import PoolInTurns
 from hugeplan.settings import Settings
 
@@ -30,13 +31,9 @@ def create_engine(settings: Settings) -> AsyncEngine:
         # Lists carry several documents per row; the standard library's decoder took a seventh of a list's time.
         json_deserializer=msgspec.json.decode,
         connect_args={
-            "connect_timeout": max(2, round(settings.database_timeout_seconds)),
+            **options_of(settings),
+            "async_creator_fn": Connection.connect,
             "application_name": APPLICATION_NAME,
-            # A database machine that has gone silent is noticed in seconds, not in the kernel's quarter of an hour.
-            "keepalives_idle": 15,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 15_000,
             # No transaction waits for anything but its statements: one that does is of a request that is stuck.
             "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC"
             f" -c idle_in_transaction_session_timeout={2 * milliseconds}",

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import psycopg
-from psycopg import AsyncConnection, pq
+from psycopg import pq
 from psycopg.errors import error_from_result
+
+from hugeplan.db.connection import Connection, SilentError
 
 Parameter = bytes | None
 """A parameter in PostgreSQL's text format, or in its binary format where it is Binary; None is NULL."""
@@ -70,7 +73,7 @@ class Exchange:
     whose prepared statements somebody else may drop.
     """
 
-    def __init__(self, connection: AsyncConnection[Any], prepared: Prepared | None) -> None:
+    def __init__(self, connection: Connection, prepared: Prepared | None) -> None:
         self._connection = connection
         self._server = connection.pgconn
         self._prepared = prepared
@@ -80,7 +83,8 @@ class Exchange:
         """The rows of each statement. ``sent`` is called when all have left for PostgreSQL, before it answers.
 
         psycopg.Error of the first statement that fails; those behind it are not carried out. After any other failure
-        the connection is closed, because answers may still be on their way.
+        the connection is closed, because answers may still be on their way. SilentError where all of it takes longer
+        than one statement may.
         """
         loop = asyncio.get_running_loop()
         socket = self._server.socket
@@ -88,18 +92,23 @@ class Exchange:
             # Until the end of the round: to watch the socket for each wait costs as much as the wait.
             loop.add_reader(socket, self._wake)
             try:
-                self._server.enter_pipeline_mode()
-                made = self._send(calls)
-                await self._flush(socket)
-                if sent is not None:
-                    sent()
-                failed, answers = await self._answers(calls, made)
-                self._server.exit_pipeline_mode()
+                async with asyncio.timeout(self._connection.silence_seconds):
+                    self._server.enter_pipeline_mode()
+                    made = self._send(calls)
+                    await self._flush(socket)
+                    if sent is not None:
+                        sent()
+                    failed, answers = await self._answers(calls, made)
+                    self._server.exit_pipeline_mode()
             finally:
                 loop.remove_reader(socket)
+        except TimeoutError as error:
+            await self._connection.close()
+            raise SilentError("PostgreSQL does not answer in time") from error
         except BaseException:
             await self._connection.close()
             raise
+        self._connection.heard_at = time.monotonic()
         if failed is not None:
             raise error_from_result(failed)
         return answers

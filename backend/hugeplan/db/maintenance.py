@@ -21,6 +21,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from hugeplan.db import retention
+from hugeplan.db.connection import allow
 from hugeplan.db.locks import AdvisoryLock, lock_table
 from hugeplan.db.session import Database, ReadSession, WriteSession
 from hugeplan.settings import Settings
@@ -223,7 +224,7 @@ async def _turn(database: Database) -> AsyncIterator[WriteSession]:
         lock = {"key": int(AdvisoryLock.MAINTENANCE)}
         if not await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), lock):
             raise _ElsewhereError
-        await session.execute(text("SET LOCAL statement_timeout = '10min'"))
+        await allow(session, 600)
         yield session
 
 

@@ -10,8 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
+
+from hugeplan.db.alone import UNKNOWN, is_unavailable
+from hugeplan.errors import RETRY_AFTER_SECONDS, UnavailableError
 
 
 class ReadSession(AsyncSession):
@@ -40,6 +44,16 @@ class WriteSession(ReadSession):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.before_commit: list[Callable[[], Awaitable[None]]] = []
+
+    async def commit(self) -> None:
+        """UnavailableError where PostgreSQL does not say whether it did: nobody is told that nothing was stored."""
+        await self.flush()
+        try:
+            await super().commit()
+        except DBAPIError as error:
+            if not is_unavailable(error) or getattr(error.orig, "sqlstate", None) is not None:
+                raise
+            raise UnavailableError(UNKNOWN, headers={"Retry-After": str(RETRY_AFTER_SECONDS)}) from error
 
 
 class Database:

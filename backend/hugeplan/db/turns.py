@@ -9,8 +9,10 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
-from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
+from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry, ManagesConnection, PoolProxiedConnection
 from sqlalchemy.util import await_only
+
+from hugeplan.db.connection import connected_within
 
 
 class ConnectionTurn(Protocol):
@@ -29,20 +31,26 @@ _KEY: Final = "hugeplan.turn"
 
 
 class PoolInTurns(AsyncAdaptedQueuePool):
-    """SQLAlchemy's pool, behind the turns."""
+    """SQLAlchemy's pool, behind the turns. After its turn, to wait for a connection, to look at it and to make another
+    one take ``pool_timeout`` together.
+    """
 
-    def _do_get(self) -> ConnectionPoolEntry:
+    def connect(self) -> PoolProxiedConnection:
         turn = CONNECTION_TURN.get()
         if turn is None:
-            return super()._do_get()
+            return self._connect()
         await_only(turn.take())
         try:
-            entry = super()._do_get()
+            made = self._connect()
+            _info(made)[_KEY] = turn
         except BaseException:
             turn.give_back()
             raise
-        _info(entry)[_KEY] = turn
-        return entry
+        return made
+
+    def _connect(self) -> PoolProxiedConnection:
+        with connected_within(self.timeout()):
+            return super().connect()
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
         turn: ConnectionTurn | None = _info(record).pop(_KEY, None)
@@ -53,7 +61,7 @@ class PoolInTurns(AsyncAdaptedQueuePool):
                 turn.give_back()
 
 
-def _info(entry: ConnectionPoolEntry) -> dict[Any, Any]:
+def _info(entry: ManagesConnection) -> dict[Any, Any]:
     found = entry.record_info
     assert found is not None
     return found

@@ -9,12 +9,12 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import psycopg
 from sqlalchemy import delete, insert, select, text, tuple_
 from sqlalchemy.exc import OperationalError
 
 from hugeplan.benchmarks.records import wins_records
 from hugeplan.db.alone import alone
+from hugeplan.db.connection import Connection
 from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow, RunRow, RunWinsRow
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.decoding import decode
@@ -167,6 +167,6 @@ async def _unread_report(
     for table in (ReportRow, ReportDocumentRow):
         await session.execute(delete(table).where(table.node_id == node_id, table.report_id == report_id))
     connection = (await (await session.connection()).get_raw_connection()).driver_connection
-    assert isinstance(connection, psycopg.AsyncConnection)
+    assert isinstance(connection, Connection)
     await store_kept(connection, replace(read, machine_id=machine_id))
     return True

@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection
 
+from hugeplan.db.connection import Connection
 from hugeplan.db.exchange import (
     BEGIN,
     COMMIT,
@@ -33,20 +33,20 @@ NAMES = Statement("SELECT count(*) FROM pg_prepared_statements")
 
 
 @pytest.fixture
-async def connection(worker_database: str) -> AsyncIterator[AsyncConnection[Any]]:
+async def connection(worker_database: str) -> AsyncIterator[Connection]:
     """A connection without a transaction around its statements."""
-    opened = await AsyncConnection.connect(worker_database, prepare_threshold=None)
+    opened = await Connection.connect(worker_database, prepare_threshold=None)
     yield opened
     await opened.close()
 
 
-async def one(connection: AsyncConnection[Any], statement: Statement, *parameters: bytes | None) -> list[Row]:
+async def one(connection: Connection, statement: Statement, *parameters: bytes | None) -> list[Row]:
     """The rows of one statement that is not prepared before."""
     (rows,) = await Exchange(connection, None).run([(statement, parameters)])
     return rows
 
 
-async def test_each_statement_has_its_rows(connection: AsyncConnection[Any]) -> None:
+async def test_each_statement_has_its_rows(connection: Connection) -> None:
     series = Statement("SELECT n, NULL FROM generate_series(1, $1::int) n")
     nothing = Statement("SELECT 1 WHERE false")
     calls = [(ONE, ()), (series, [b"3"]), (nothing, ()), (SUM, [b"2", b"40"]), (SUM, [b"5", b"-6"])]
@@ -55,14 +55,14 @@ async def test_each_statement_has_its_rows(connection: AsyncConnection[Any]) -> 
         assert answers == [[(b"1",)], [(b"1", None), (b"2", None), (b"3", None)], [], [(b"42",)], [(b"-1",)]]
 
 
-async def test_a_statement_is_prepared_once_per_connection(connection: AsyncConnection[Any]) -> None:
+async def test_a_statement_is_prepared_once_per_connection(connection: Connection) -> None:
     prepared = Prepared()
     for _ in range(3):
         await Exchange(connection, prepared).run([(SUM, [b"1", b"1"]), (SUM, [b"1", b"2"]), (ONE, ())])
     assert await one(connection, NAMES) == [(b"2",)]
 
 
-async def test_what_follows_a_failure_is_not_carried_out(connection: AsyncConnection[Any]) -> None:
+async def test_what_follows_a_failure_is_not_carried_out(connection: Connection) -> None:
     await one(connection, Statement("CREATE TEMP TABLE kept (n int)"))
     add = Statement("INSERT INTO kept VALUES ($1)")
     prepared = Prepared()
@@ -78,7 +78,7 @@ async def test_what_follows_a_failure_is_not_carried_out(connection: AsyncConnec
     assert await one(connection, Statement("SELECT n FROM kept")) == [(b"3",)]
 
 
-async def test_a_statement_that_cannot_be_prepared_fails_as_itself(connection: AsyncConnection[Any]) -> None:
+async def test_a_statement_that_cannot_be_prepared_fails_as_itself(connection: Connection) -> None:
     wrong = Statement("SELECT missing FROM nowhere")
     for prepared in (None, Prepared()):
         with pytest.raises(psycopg.errors.UndefinedTable):
@@ -87,7 +87,7 @@ async def test_a_statement_that_cannot_be_prepared_fails_as_itself(connection: A
         assert await one(connection, ONE) == [(b"1",)]
 
 
-async def test_parameters_arrive_as_they_are(connection: AsyncConnection[Any]) -> None:
+async def test_parameters_arrive_as_they_are(connection: Connection) -> None:
     words = ["", "plain", 'a "quote"', "back\\slash", "{brace, comma}", "NULL", " space ", "ü 漢 🐘", "line\nbreak"]
     (row,) = await one(connection, Statement("SELECT to_json($1::text[])::text"), texts(words))
     assert row[0] is not None
@@ -115,7 +115,7 @@ async def test_parameters_arrive_as_they_are(connection: AsyncConnection[Any]) -
     assert await one(connection, empty, uuids([]), blobs([]), texts([])) == [(b"0", b"0", b"0")]
 
 
-async def test_large_questions_and_large_answers_pass_each_other(connection: AsyncConnection[Any]) -> None:
+async def test_large_questions_and_large_answers_pass_each_other(connection: Connection) -> None:
     """Neither side waits for the other to read: together they are far more than the socket holds."""
     echo = Statement("SELECT $1::text")
     large = b"x" * 3_000_000
@@ -123,9 +123,9 @@ async def test_large_questions_and_large_answers_pass_each_other(connection: Asy
     assert all(rows == [(large,)] for rows in answers)
 
 
-async def test_it_says_when_all_is_sent(connection: AsyncConnection[Any]) -> None:
+async def test_it_says_when_all_is_sent(connection: Connection) -> None:
     """Before PostgreSQL answers: here it waits for a lock that is given up only then."""
-    other = await AsyncConnection.connect(connection.info.dsn, password=connection.info.password, autocommit=True)
+    other = await Connection.connect(connection.info.dsn, password=connection.info.password, autocommit=True)
     await other.execute("SELECT pg_advisory_lock(7)")
     sent = asyncio.Event()
     waiting = Statement("SELECT pg_advisory_lock(7) IS NOT NULL")
@@ -137,7 +137,7 @@ async def test_it_says_when_all_is_sent(connection: AsyncConnection[Any]) -> Non
     await other.close()
 
 
-async def ended(connection: AsyncConnection[Any], running: asyncio.Task[Any], other: AsyncConnection[Any]) -> None:
+async def ended(connection: Connection, running: asyncio.Task[Any], other: Connection) -> None:
     """Wait until the statement of ``running`` is carried out, and end its connection."""
     query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
     while not running.done():
@@ -147,9 +147,9 @@ async def ended(connection: AsyncConnection[Any], running: asyncio.Task[Any], ot
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_a_round_that_is_cut_off_closes_its_connection(connection: AsyncConnection[Any], cancelled: bool) -> None:
+async def test_a_round_that_is_cut_off_closes_its_connection(connection: Connection, cancelled: bool) -> None:
     """Answers may still be on their way: nobody else may read them as his own."""
-    other = await AsyncConnection.connect(connection.info.dsn, password=connection.info.password, autocommit=True)
+    other = await Connection.connect(connection.info.dsn, password=connection.info.password, autocommit=True)
     await other.execute("SELECT pg_advisory_lock(7)")
     sent = asyncio.Event()
     waiting = Statement("SELECT pg_advisory_lock(7)")

@@ -18,6 +18,7 @@ from support.service import Service, somebody_waits
 
 from hugeplan.access.schemas import Role
 from hugeplan.artifacts.outside import is_host_name
+from hugeplan.db.connection import Connection
 from hugeplan.db.exchange import Exchange
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.fleet.ingest import incoming
@@ -150,7 +151,7 @@ async def test_names_that_only_begin_alike_are_not_read(
         f" md5(CAST(i AS text)), 'name', {has}))).* FROM nodes n, generate_series(1, 5000) i"
     )
     read = "SELECT pg_stat_get_xact_blocks_fetched(CAST('nodes' AS regclass))"
-    async with await AsyncConnection.connect(worker_database, autocommit=True) as connection:
+    async with await Connection.connect(worker_database, autocommit=True) as connection:
         for statement in (copies, "VACUUM ANALYZE nodes", "BEGIN"):
             await connection.execute(statement)
         now = datetime.now(UTC) + (timedelta() if is_alive else timedelta(days=2))

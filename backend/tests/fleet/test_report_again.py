@@ -19,6 +19,7 @@ from support.reports import MACHINE_ID, MIB, report
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.db.connection import Connection
 from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan
 from hugeplan.documents.report import Report
 from hugeplan.fleet import read_back
@@ -53,7 +54,7 @@ async def test_a_retry_stores_the_processes_too(
     document = report(report_id=str(uuid.uuid4()), sample={"processes": PROCESSES})
     raw = json.dumps(document).encode()
     incoming = read_report(raw, document, token_id=token_id, now=datetime.now(UTC))
-    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+    async with await Connection.connect(settings.psycopg_url()) as connection:
         batch = Batch(connection, [incoming], SavedPlans(), prepared=None)
         for is_kept in (False, True):
             await connection.execute("SELECT 1")  # begins a transaction
@@ -278,7 +279,7 @@ async def test_others_have_a_turn_while_a_batch_is_judged(settings: Settings, mo
 
     monkeypatch.setattr(Batch, "_take", take)
     beside = asyncio.create_task(others())
-    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+    async with await Connection.connect(settings.psycopg_url()) as connection:
         await Batch(connection, [wild(node)] * 4, SavedPlans(), prepared=None).write()
     beside.cancel()
     assert len(set(at)) == 4

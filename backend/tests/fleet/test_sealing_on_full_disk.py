@@ -20,6 +20,7 @@ from support.reports import report
 
 from hugeplan import embedded
 from hugeplan.db import migrate
+from hugeplan.db.connection import Connection
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.fleet import read_back
@@ -69,7 +70,7 @@ async def stored(url: str) -> tuple[uuid.UUID, dict[uuid.UUID, bytes]]:
     """Reports of a night, a minute apart: their node, and their bytes by id."""
     start = datetime.now(UTC) - timedelta(hours=16)
     sent: dict[uuid.UUID, bytes] = {}
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+    async with await Connection.connect(url, autocommit=True) as connection:
         for number in range(COUNT):
             document = copy.deepcopy(report())
             report_id, at = uuid.uuid4(), start + timedelta(minutes=number)

@@ -21,6 +21,7 @@ from support.service import Service
 
 from hugeplan.access.schemas import Role
 from hugeplan.api.json_body import JsonLimits
+from hugeplan.db.connection import Connection
 from hugeplan.documents.report import Report
 from hugeplan.errors import UnavailableError
 from hugeplan.fleet.ingest import reader_process
@@ -156,7 +157,7 @@ async def test_reports_of_a_node_that_another_makes_are_left_and_tried_again(
     (token_id, machine_id), (other_token, other_machine), (third_token, third) = await agents(service, 3)
     writer, made = writer_of(service), uuid.uuid4()
     await writer.store(arrived(third_token, machine_id=third))
-    connect = psycopg.AsyncConnection.connect
+    connect = Connection.connect
     async with await connect(settings.psycopg_url()) as other, await connect(settings.psycopg_url()) as own:
         for table, columns in (("nodes", {"id": made, "machine_id": machine_id}), ("node_states", {"node_id": made})):
             copied = f"INSERT INTO {table} SELECT (jsonb_populate_record(t, %s)).* FROM {table} t"
@@ -184,7 +185,7 @@ async def test_what_another_wrote_meanwhile_is_known_to_the_next_attempt(service
     token_id, writer = await token_of_agent(service), writer_of(service)
     await writer.store(arrived(token_id))
     short = {"sample": {"memory": {"mem_total_bytes": 1 << 30, "mem_available_bytes": 1 << 20}}}
-    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as other:
+    async with await Connection.connect(settings.psycopg_url()) as other:
         await other.execute("SELECT 1")  # begins a transaction
         assert await Batch(other, [arrived(token_id, **short)], SavedPlans(), prepared=None).write()
         late = asyncio.create_task(writer.store(arrived(token_id, **short)))
@@ -341,7 +342,7 @@ async def test_few_reports_wait_for_the_batch_that_is_under_way_and_many_do_not(
 
 async def test_a_batch_of_refused_reports_writes_nothing(service: Service, settings: Settings) -> None:
     await token_of_agent(service)
-    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+    async with await Connection.connect(settings.psycopg_url()) as connection:
         await connection.execute("SELECT 1")
         batch = Batch(connection, [arrived(uuid.uuid4())], SavedPlans(), prepared=None)
         assert await batch.write()

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
 import psycopg
-from psycopg import AsyncConnection
 
 from hugeplan.access.machines import CLONE_MARK, told_apart
+from hugeplan.db.connection import Connection
 from hugeplan.db.exchange import BEGIN, COMMIT, ROLLBACK, Call, Exchange, Prepared, Row, texts, times, uuids
 from hugeplan.documents.report import Report
 from hugeplan.errors import FieldProblem, ForbiddenError, UnauthenticatedError, invalid_input
@@ -75,7 +75,7 @@ class Batch:
 
     def __init__(
         self,
-        connection: AsyncConnection[Any],
+        connection: Connection,
         incoming: Sequence[Incoming],
         plans: SavedPlans,
         *,
@@ -440,7 +440,7 @@ def _answer_seen(incoming: Incoming, seen: _Seen) -> ReportReceipt | Exception:
     return receipt if seen.content_sha256 == incoming.content_sha256 else SentAgainError(receipt, seen)
 
 
-async def store_kept(connection: AsyncConnection[Any], kept: Incoming) -> None:
+async def store_kept(connection: Connection, kept: Incoming) -> None:
     """Store a report that an earlier version kept unread, in the caller's transaction. Its node is there already.
 
     Its token was checked when it arrived, and may be revoked since: it gives its node no other name.

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hugeplan.api.background import Supervisor
-from hugeplan.db.alone import AWAY
+from hugeplan.db.alone import AWAY, UNKNOWN
+from hugeplan.db.connection import Connection, SilentError, look_at, options_of
 from hugeplan.db.exchange import Prepared
 from hugeplan.errors import RETRY_AFTER_SECONDS, UnavailableError
 from hugeplan.fleet.ingest.batch import Batch, NodeLockedError
@@ -58,7 +57,7 @@ BY_INDEX = " ".join(
 tables were small read all of them, and went on to until they were next analysed."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting:
     """``locked_at``: when its node was first found locked, by the monotonic clock."""
 
@@ -79,25 +78,27 @@ class ReportWriter:
         self._reading = asyncio.Lock()
         self._in_line: Incoming | None = None  # found its node locked before, and waits for the lock by itself
         self._under_way = self._before = 0
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+        self._heard_at = 0.0  # when PostgreSQL answered a batch last, by the monotonic clock
+        self._pool: AsyncConnectionPool[Connection] | None = None
         self._plans = SavedPlans()
-        self._prepared: WeakKeyDictionary[AsyncConnection[Any], Prepared] = WeakKeyDictionary()
+        self._prepared: WeakKeyDictionary[Connection, Prepared] = WeakKeyDictionary()
 
     async def open(self, work: Supervisor) -> None:
         """Start, as needed work. The database may be away: connections are made when they are needed."""
         milliseconds = int(self._settings.statement_timeout_seconds * 1000)
         self._pool = AsyncConnectionPool(
             self._settings.psycopg_url,
+            connection_class=Connection,
             min_size=0,
             max_size=WRITERS,
             timeout=self._settings.database_timeout_seconds,
             reconnect_timeout=RECONNECT_SECONDS,
             open=False,
             kwargs={
+                **options_of(self._settings),
                 "application_name": "hugeplan reports",
                 # What psycopg prepares it drops with a rollback, and all else that is prepared along with it.
                 "prepare_threshold": None,
-                "connect_timeout": max(2, round(self._settings.database_timeout_seconds)),
                 "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC {BY_INDEX}",
             },
         )
@@ -118,10 +119,28 @@ class ReportWriter:
 
         ConflictError for another report with its id, ForbiddenError for another machine's token.
         """
-        waiting = _Waiting(incoming, asyncio.get_running_loop().create_future())
+        waiting, began = _Waiting(incoming, asyncio.get_running_loop().create_future()), time.monotonic()
         self._lines.get(incoming.machine_id, self._waiting).append(waiting)
         self._arrived.set()
-        return await waiting.answer
+        try:
+            while not waiting.answer.done():
+                left = max(began, self._heard_at) + self._settings.database_timeout_seconds - time.monotonic()
+                if left <= 0:
+                    raise self._silence(waiting)
+                await asyncio.wait([waiting.answer], timeout=left)
+            return waiting.answer.result()
+        finally:
+            waiting.answer.cancel()
+
+    def _silence(self, waiting: _Waiting) -> UnavailableError:
+        """What is said of a report since when PostgreSQL has answered nothing, for as long as all requests wait for
+        it. It waits no more. One that is being written may be stored yet: sent again, it is stored once.
+        """
+        try:
+            self._lines.get(waiting.incoming.machine_id, self._waiting).remove(waiting)
+        except ValueError:
+            return _unavailable(UNKNOWN)
+        return _unavailable()
 
     async def _write_forever(self) -> None:
         """Write batch after batch. One writer reads and judges while the other's statements are under way."""
@@ -181,19 +200,22 @@ class ReportWriter:
 
     async def _gather(self) -> None:
         """Wait for a report, and then for others while these are few."""
-        while not self._waiting:
-            self._arrived.clear()
-            await self._arrived.wait()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while self._are_few():
-                    self._arrived.clear()
-                    await self._arrived.wait()
+        while True:
+            while not self._waiting:
+                self._arrived.clear()
+                await self._arrived.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while self._are_few():
+                        self._arrived.clear()
+                        await self._arrived.wait()
+            if self._waiting:  # else the last of them was forgotten meanwhile
+                return
 
     def _are_few(self) -> bool:
         """Whether the reports that wait are worth waiting for others, or for the batch that is under way."""
         here = len(self._waiting)
-        return here < self._enough() and (self._under_way > 0 or here < self._before)
+        return 0 < here < self._enough() and (self._under_way > 0 or here < self._before)
 
     def _enough(self) -> int:
         """Of runs half: reading one takes longer than to store it, so that more would come one after the other."""
@@ -207,7 +229,7 @@ class ReportWriter:
             answers = await self._commit_again([waiting.incoming for waiting in batch], turn)
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError) as error:
             if not _may_pass(error) or len(batch) == 1:
-                _answer_all(batch, _unavailable())
+                _answer_all(batch, _unavailable(UNKNOWN if isinstance(error, SilentError) else AWAY))
                 return []
         except Exception as error:
             if len(batch) == 1:
@@ -240,7 +262,7 @@ class ReportWriter:
             try:
                 return await self._commit(batch, turn)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if _may_pass(error) or isinstance(error, PoolTimeout):
+                if _may_pass(error) or isinstance(error, PoolTimeout | SilentError):
                     raise
         return await self._commit(batch, turn)
 
@@ -249,11 +271,15 @@ class ReportWriter:
         in_line = batch[0] is self._in_line
         try:
             async with self._pool.connection() as connection:
+                await look_at(connection)
                 prepared = self._prepared.setdefault(connection, Prepared())
                 work = Batch(connection, batch, self._plans, prepared=prepared)
                 # The next batch is read while this one is committed.
-                while not await work.commit(turn.close, in_line=in_line):
-                    pass  # Another process made one of the nodes in this moment: begin again, now it is there.
+                try:
+                    while not await work.commit(turn.close, in_line=in_line):
+                        pass  # Another process made one of the nodes in this moment: begin again, now it is there.
+                finally:
+                    self._heard_at = max(self._heard_at, connection.heard_at)
                 return [work.answers[index] for index in range(len(batch))]
         except psycopg.errors.LockNotAvailable:
             if not in_line:
@@ -266,8 +292,8 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
 
 
-def _unavailable() -> UnavailableError:
-    return UnavailableError(AWAY, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+def _unavailable(detail: str = AWAY) -> UnavailableError:
+    return UnavailableError(detail, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
 def _answer_all(batch: Sequence[_Waiting], error: Exception) -> None:
