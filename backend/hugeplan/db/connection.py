@@ -30,6 +30,9 @@ the connection, so that there is time for a new one. Who used a connection a mom
 CANCEL_SECONDS: Final = 1.0
 """To ask PostgreSQL to end the statement of somebody who no longer waits for it."""
 
+LEAST_CONNECT: Final = 2
+"""The least seconds that libpq and psycopg take for one host."""
+
 R = TypeVar("R")
 
 _until: ContextVar[float | None] = ContextVar("until", default=None)
@@ -55,7 +58,9 @@ def options_of(settings: Settings) -> dict[str, Any]:
     return {
         "silence_seconds": settings.statement_timeout_seconds + GRACE_SECONDS,
         "connect_seconds": settings.database_timeout_seconds,
-        "connect_timeout": max(2, int(settings.database_timeout_seconds / hosts)),  # of each host; libpq's least is 2
+        # Of each host. Where the first is silent, the next has its time, too.
+        "connect_timeout": max(LEAST_CONNECT, int(settings.database_timeout_seconds / hosts)),
+        "least_seconds": LEAST_CONNECT * hosts if hosts > 1 else 0,
         # A database machine that has gone silent is noticed in seconds, not in the kernel's quarter of an hour.
         "keepalives_idle": 15,
         "keepalives_interval": 5,
@@ -79,9 +84,9 @@ class Connection(AsyncConnection[Any]):
         silence = options.pop("silence_seconds", cls.silence_seconds)
         seconds = most = options.pop("connect_seconds", 5.0)
         if (until := _until.get()) is not None:
-            seconds = max(0.0, until - time.monotonic())
+            seconds = until - time.monotonic()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(max(seconds, options.pop("least_seconds", 0))):
                 made = await super().connect(conninfo, **options)
         except TimeoutError as error:
             raise SilentError("PostgreSQL made no connection in time") from error

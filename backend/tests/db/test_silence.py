@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -111,8 +112,8 @@ class Relay:
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._tasks.add(asyncio.current_task())  # type: ignore[arg-type]
-        socket = parse_qs(urlsplit(self.server.url("silent")).query)["host"][0]
-        theirs, ours = await asyncio.open_unix_connection(f"{socket}/.s.PGSQL.5432")
+        folder = parse_qs(urlsplit(self.server.url("silent")).query)["host"][0]
+        theirs, ours = await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.5432")
         age = -1 if self._is_silent else self._age
 
         async def pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -335,3 +336,15 @@ async def test_a_connection_that_waited_in_the_pool_costs_no_statement_limit(rel
         assert (await viewer.get("/api/v1/nodes")).status_code == 200
         assert (await agent.post("/api/v1/reports", json=report())).status_code == 201
         await service.empty()
+
+
+async def test_the_second_of_two_servers_has_its_turn(relay: Relay) -> None:
+    """As docs/scaling.md has them, with a standby."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        ports = f"{deaf.getsockname()[1]},{relay.port}"
+        both = f"host=127.0.0.1,127.0.0.1&port={ports}&target_session_attrs=read-write"
+        user = urlsplit(relay.url).username
+        database = Database(create_engine(settings_of(f"postgresql://{user}@/silent?{both}")))
+        async with database.read() as session:
+            assert await session.scalar(text("SELECT 1")) == 1
+        await database.dispose()
