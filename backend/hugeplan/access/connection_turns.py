@@ -9,10 +9,10 @@ from fastapi import Request
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from hugeplan.access.gate import Admitted
-from hugeplan.api.bodies_in_flight import Room, Turns
 from hugeplan.api.dependencies import SAFE_METHODS
 from hugeplan.db.turns import CONNECTION_TURN
 from hugeplan.settings import Settings
+from hugeplan.shares import Room, Turns
 
 PART_OF_POOL: Final = 4
 """Each kind of request has a fourth of the connections that are kept open, and at least two."""
@@ -28,10 +28,11 @@ class ConnectionTurns:
     def begin(self, request: Request, known: Admitted) -> None:
         """What this request does with the database from now on is in its credential's turn.
 
-        What writes may wait for rows that another holds: reads do not wait for it, nor people for machines.
+        What writes may wait for rows that another holds: reads do not wait for it. Machines are few at a time already.
         """
-        kind = known.role if known.is_machine else "reads" if request.method in SAFE_METHODS else "writes"
-        CONNECTION_TURN.set(_Turn(self, known.line_id, kind))
+        if not known.is_machine:
+            kind = "reads" if request.method in SAFE_METHODS else "writes"
+            CONNECTION_TURN.set(_Turn(self, known.line_id, kind))
 
     async def wait(self, whose: str, kind: str, held: list[Room]) -> None:
         """Until ``held`` has a turn. PoolTimeoutError when it does not come."""

@@ -207,7 +207,7 @@ async def test_large_reports_come_one_address_after_the_other(service: Service) 
             while bodies.held < (1 + len(many)) * 1_200_000:
                 await asyncio.sleep(0.01)
     await asyncio.gather(*tasks)
-    assert order.index("other") <= 1
+    assert order.index("other") < 4, "as they are stored; in turn it would be the seventh"
 
 
 async def test_reports_that_came_again_come_one_address_after_the_other(service: Service) -> None:
