@@ -15,9 +15,7 @@ from pathlib import Path
 NAME = "hugeplan-look"
 """Of its process, in ``ps`` as well."""
 
-_ENDED = re.compile(r"^State:[ \t]*[ZX]", re.MULTILINE)
 _USER = re.compile(r"^Uid:[ \t]*(\d{1,20})", re.MULTILINE)
-_PENDING = re.compile(r"^(?:SigPnd|ShdPnd):[ \t]*([0-9a-f]{1,16})$", re.MULTILINE)
 
 
 def begin(channel: int, lifeline: int) -> None:
@@ -54,16 +52,18 @@ def living(proc: str = "/proc") -> set[int]:
     users, group = {0, os.getuid()}, _read(f"{proc}/self/cgroup")
     pids = {int(name) for name in os.listdir(proc) if name.isdecimal()}  # noqa: PTH208 - names are all that is wanted
     named = [pid for pid in pids if _read(f"{proc}/{pid}/comm") == f"{NAME}\n"]
-    return {pid for pid in named if _is_left(proc, pid, users) and _read(f"{proc}/{pid}/cgroup") == group}
+    return {pid for pid in named if _read(f"{proc}/{pid}/cgroup") == group and _is_left(proc, pid, users)}
 
 
 def _is_left(proc: str, pid: int, users: set[int]) -> bool:
     """Anybody may call a process so: those of root and of this user count. The owner of its folder in /proc tells
     nothing, it is root for whoever makes his process unreadable."""
-    status = _read(f"{proc}/{pid}/status")
-    user = _USER.search(status)
-    is_killed = any(int(signals, 16) & 1 << signal.SIGKILL - 1 for signals in _PENDING.findall(status))
-    return user is not None and int(user[1]) in users and is_killed and not _ENDED.search(status)
+    # State and pending signals of stat(5) first: what a status costs its process chooses, by its groups.
+    state = _read(f"{proc}/{pid}/stat").rpartition(")")[2].split()[:29]
+    if len(state) < 29 or state[0] in "ZX" or not int(state[28]) & 1 << signal.SIGKILL - 1:
+        return False
+    user = _USER.search(_read(f"{proc}/{pid}/status"))
+    return user is not None and int(user[1]) in users
 
 
 def _read(name: str) -> str:

@@ -279,20 +279,19 @@ def test_of_those_that_did_not_answer_one_is_looked_at_at_a_time(host: Host, tmp
 
 
 @pytest.mark.parametrize(
-    ("status", "is_left"),
+    ("told", "is_left"),
     [
-        ("State:\tD (disk sleep)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000100\n", True),
-        ("State:\tS (sleeping)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n", True),
-        ("State:\tS (sleeping)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000200\n", False),
-        ("State:\tZ (zombie)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n", False),
-        ("State:\tD (disk sleep)\nUid:\t77\t0\t0\t0\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n", False),
-        ("", False),
-        ("State:\tS (sleeping)\nUid:\t0\t0\t0\t0\nShdPnd:\t0000000000000100\n", None),
+        (("D", 256, 0, "ours"), True),
+        (("S", 512, 0, "ours"), False),
+        (("Z", 256, 0, "ours"), False),
+        (("D", 256, 77, "ours"), False),
+        (("D", 256, 0, "pod"), False),
+        (None, False),
     ],
-    ids=["unkillable", "shared", "another signal", "ended", "another user", "gone", "another group"],
+    ids=["unkillable", "another signal", "ended", "another user", "another group", "gone"],
 )
 def test_children_that_others_left_behind_count_as_ones_own(
-    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, is_left: bool | None
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: tuple[str, int, int, str] | None, is_left: bool
 ) -> None:
     host, pids = node_of(tmp_path / "node", [("system.slice/x.service", 26), (CRON, 1000)])
     os.mkfifo(tmp_path / "fifo")
@@ -306,14 +305,16 @@ def test_children_that_others_left_behind_count_as_ones_own(
         for pid in range(1, count + 1):
             (tmp_path / f"{pid}").mkdir(exist_ok=True)
             (tmp_path / f"{pid}/comm").write_text(f"{left_behind.NAME}\n")
-            (tmp_path / f"{pid}/status").write_text(status)
-            (tmp_path / f"{pid}/cgroup").write_text("0::/pod\n" if is_left is None else "0::/ours\n")
+            if told is not None:
+                (tmp_path / f"{pid}/cgroup").write_text(f"0::/{told[3]}\n")
+                (tmp_path / f"{pid}/status").write_text(f"Name:\tx\nUid:\t{told[2]}\t0\t0\t0\n")
+                (tmp_path / f"{pid}/stat").write_text(f"{pid} (x) {told[0]}{' 0' * 27} {told[1]} 0\n")
         with Apart(host.root, looks) as child:
             child.collect(host, {})
             if not tried:
                 with pytest.raises(CollectError, match="8 looks at processes did not end"):
                     child.ask("look")
-                (tmp_path / "1/status").unlink()
+                (tmp_path / "1/stat").unlink()
                 child.collect(host, {})
                 assert child.ask("name") == f"{left_behind.NAME}\n"
                 continue

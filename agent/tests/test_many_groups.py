@@ -1,0 +1,73 @@
+"""Whose processes have very many groups makes each look at their status dear, and no observation."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hugeplan_agent import left_behind
+from hugeplan_agent.collectors import process_table
+from hugeplan_agent.host import Host
+
+COUNT = 40
+MANY_GROUPS = Path(__file__).with_name("many_groups.py").read_text()
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root gives a process many groups")
+
+
+@contextmanager
+def many() -> Iterator[list[int]]:
+    """The pids of another user's processes, which are large enough to be looked at."""
+    words = [sys.executable, "-S", "-c", MANY_GROUPS, str(COUNT), "120"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield [int(word) for word in process.stdout.readline().split()]  # type: ignore[union-attr]
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of which processes a status is read from here on."""
+    found: list[int] = []
+    read_record, read_any = Host.read_record, left_behind._read
+
+    def note(name: str) -> str:
+        if name.endswith("/status"):
+            found.append(int(name.split("/")[-2]))
+        return name
+
+    monkeypatch.setattr(Host, "read_record", lambda self, name, *most: read_record(self, note(name), *most))
+    monkeypatch.setattr(left_behind, "_read", lambda name: read_any(note(name)))
+    return found
+
+
+@pytest.mark.parametrize("is_crowded", [False, True])
+def test_an_accounts_dear_status_is_read_a_few_times_and_that_of_others_each_time(
+    is_crowded: bool, read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_crowded:  # where each process is asked whose it is
+        monkeypatch.setattr(process_table, "MAX_KEPT", 3)
+    with many() as pids, subprocess.Popen([sys.executable, "-c", "x = bytes(20 << 20); input()"], stdin=-1) as other:
+        host = Host("/")
+        table = process_table.scan(host).by_pid
+        process_table.need_status(host, process_table.Process(other.pid, 1, 1, "", 0))
+        other.kill()
+    assert is_crowded or set(pids) <= table.keys(), "what stat says is kept"
+    assert len([pid for pid in read if pid in pids]) < COUNT / 2
+    assert other.pid in read
+
+
+def test_who_is_called_as_a_child_left_behind_is_not_asked_whose_it_is(read: list[int]) -> None:
+    name = f"import ctypes; ctypes.CDLL(None).prctl(15, b'{left_behind.NAME}')\n"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(globals(), "MANY_GROUPS", name + MANY_GROUPS)
+        with many() as pids:
+            assert {Path(f"/proc/{pid}/comm").read_text() for pid in pids} == {f"{left_behind.NAME}\n"}
+            assert not left_behind.living() & set(pids)
+    assert not set(read) & set(pids)
