@@ -21,4 +21,4 @@ def data_folder(name: str, parent: Path = PARENT) -> Path:
         require_own(parent, "Remove it.")
     except OSError as error:
         raise ServerError(f"the data's folder {parent} cannot be used: {error}") from error
-    return parent / name
+    return parent.resolve() / name

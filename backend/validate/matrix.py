@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import signal
 import statistics
 import sys
@@ -29,6 +28,7 @@ from hugeplan.measuring.batches import Batch, Pair, alternate
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import Case, cases, workers
 from hugeplan.measuring.postgresql_server import GIB, Server, ServerError, Shape, find_programs, release_of
+from hugeplan.measuring.workplace import remove
 from hugeplan.planner.model import Range
 from validate.compare import median_speedup, noise_of, predict
 from validate.data_folder import data_folder
@@ -203,7 +203,7 @@ class _RowSize:
         """Give the disk back what both servers' data took."""
         folder = self._folder(find_programs(self.options.pg_bin))
         for each in (folder, folder.with_name(folder.name + "-b")):
-            shutil.rmtree(each, ignore_errors=True)
+            remove(each)
         return True
 
     def _servers(self) -> tuple[Server, Server]:

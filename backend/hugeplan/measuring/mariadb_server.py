@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hugeplan.measuring.workplace import apart, as_user, created, give, is_copied, text_of, version_said
+from hugeplan.measuring.workplace import apart, as_user, created, give, is_copied, said_by, text_of, version_said
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
 PROGRAM_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",)}
@@ -128,16 +128,9 @@ class MariadbServer:
         with created(path) as file:
             file.write(self._statements().encode())
             file.seek(0)
-            done = subprocess.run(  # noqa: S603 - our own command line
-                self.command(*self._server(*start)),
-                capture_output=True,
-                text=True,
-                cwd=self.folder,
-                check=False,
-                **(apart() | {"stdin": file.fileno()}),
-            )
-        if done.returncode != 0:
-            raise MariadbError(f"the table could not be loaded: {last_error(done.stdout + done.stderr)}")
+            status, said = said_by(self.command(*self._server(*start)), cwd=self.folder, stdin=file.fileno())
+        if status != 0:
+            raise MariadbError(f"the table could not be loaded: {last_error(said)}")
 
     def _statements(self) -> str:
         """One per line, as an init file has them: the table is doubled until it has its rows."""
@@ -156,8 +149,11 @@ class MariadbServer:
             raise MariadbError(f"{other.folder} could not be copied to {self.folder}")
 
     def data_bytes(self) -> int:
-        """Bytes of the table as it is."""
-        return (self.folder / "data" / "trial" / "rows.ibd").stat().st_size
+        """Bytes of the table as it is, which its user looks at: root would follow links that were put there."""
+        said = said_by(self.command("stat", "-c%s", str(self.folder / "data/trial/rows.ibd")))[1].strip()
+        if re.fullmatch(r"[0-9]{1,18}", said) is None:
+            raise MariadbError(f"the table's file cannot be read: {said[-300:]}")
+        return int(said)
 
     @contextmanager
     def running(self, *, large_pages: bool, thp: bool) -> Iterator[None]:

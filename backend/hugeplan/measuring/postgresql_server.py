@@ -6,7 +6,6 @@ import os
 import pwd
 import re
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Final
 
 import psycopg
 
-from hugeplan.measuring.workplace import apart, as_user, created, give, is_copied, text_of, version_said
+from hugeplan.measuring.workplace import as_user, created, give, is_copied, remove, said_by, text_of, version_said
 
 GIB = 1 << 30
 BLOCK_BYTES = 8192
@@ -118,13 +117,10 @@ class Server:
         return [*self._nice, *as_user(self.user), str(self.programs / words[0]), *words[1:]]
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run(  # noqa: S603 - our own command line
-            self.command(*words), capture_output=True, text=True, cwd=self.folder, check=False, **apart()
-        )
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip().splitlines()
-            raise ServerError(f"{words[0]} failed: {said[-1] if said else f'status {done.returncode}'}")
-        return done.stdout
+        status, said = said_by(self.command(*words), cwd=self.folder)
+        if status != 0:
+            raise ServerError(f"{words[0]} failed: {[f'status {status}', *said.strip().splitlines()][-1]}")
+        return said
 
     def run(self, *words: str) -> str:
         """Run one of PostgreSQL's programs to its end, in the server's folder; what it printed. ServerError."""
@@ -132,9 +128,9 @@ class Server:
 
     def prepare(self) -> None:
         """Initialise the data folder and load the table, unless an earlier run left it complete."""
-        if (self.folder / "loaded").exists():
+        if os.path.lexists(self.folder / "loaded"):
             return
-        shutil.rmtree(self.data, ignore_errors=True)
+        remove(self.data)
         give(self.folder, self.user)
         # initdb's trial servers would take pages that were reserved for another; older ones have no such option.
         without = ("--set=huge_pages=off",) if self.version >= 16 else ()
@@ -149,9 +145,9 @@ class Server:
 
     def prepare_copy_of(self, other: Server) -> None:
         """Copy another server's loaded data folder; both then hold the same blocks in the same order."""
-        if (self.folder / "loaded").exists():
+        if os.path.lexists(self.folder / "loaded"):
             return
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove(self.folder)
         if not is_copied(other.folder, self.folder, self.user):
             raise ServerError(f"{other.folder} could not be copied to {self.folder}")
 
@@ -202,7 +198,7 @@ class Server:
         self.configure("off")
         size = f"huge_page_size={page_bytes // 1024}kB"
         out = self._run("postgres", "-D", str(self.data), "-c", size, "-C", "shared_memory_size_in_huge_pages")
-        return int(out.strip())
+        return int(re.findall(r"^[0-9]{1,9}$", out, re.MULTILINE)[-1])
 
     @contextmanager
     def running(self, huge_pages: str, page_bytes: int | None = None) -> Iterator[None]:
@@ -221,14 +217,24 @@ class Server:
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
         """A control connection in autocommit mode.
 
-        What answers may be anybody's program: it is told no password of ours, and no PGHOSTADDR leads to another.
+        What answers may be anybody's program: it is told no password of ours, and no PGHOSTADDR leads to another. A
+        link in the socket's place is not followed: it may lead to where root waits for good.
         """
+        link = self.folder.parent / ".s.PGSQL.5432"
         with _CONNECTING:
+            try:
+                found = os.open(self.folder / link.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError as problem:
+                raise ServerError(f"the server's socket is not there: {problem.strerror}") from problem
             ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PG")}
             try:
+                link.unlink(missing_ok=True)
+                link.symlink_to(f"/proc/self/fd/{found}")
                 who = "user=postgres dbname=postgres password=none"  # which is then not looked up in ~/.pgpass
-                return psycopg.connect(who, host=str(self.folder), autocommit=True)
+                return psycopg.connect(who, host=str(link.parent), autocommit=True)
             finally:
+                link.unlink(missing_ok=True)
+                os.close(found)
                 os.environ.update(ours)
 
     def own(self, pid: int) -> int:
@@ -240,7 +246,7 @@ class Server:
         try:
             status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
             users = {int(word) for word in status.partition("\nUid:")[2].partition("\n")[0].split()}
-            if users == expected and os.path.samestat(Path(f"/proc/{pid}/cwd").stat(), self.data.lstat()):
+            if users == expected and Path(f"/proc/{pid}/cwd").readlink() == self.data:
                 return pid
         except OSError:
             pass

@@ -147,7 +147,7 @@ class Sysbench:
             for process, output in self._runs:
                 if process.poll() is not None or time.monotonic() > end:
                     output.seek(0)
-                    raise MariadbError(f"sysbench: {last_error(output.read().decode('utf-8', 'replace'))}")
+                    raise MariadbError(f"sysbench: {last_error(output.read(1 << 20).decode('utf-8', 'replace'))}")
         return [(begin, ended) for begin, ended in _DONE.iter_unpack(said)]
 
     def _start(self, cpu: int, count: int, pipes: list[int]) -> tuple[subprocess.Popen[bytes], BinaryIO]:

@@ -23,13 +23,15 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
-from typing import BinaryIO, Final, TypedDict
+from typing import Any, BinaryIO, Final
 
 from hugeplan_agent.apart import Apart as AgentsChild
+from hugeplan_agent.collectors.process_table import read_status
 from hugeplan_agent.errors import CollectError
 from hugeplan_agent.host import Host
 from hugeplan_agent.pool_reservation import ReservationError, reservation
@@ -42,10 +44,10 @@ VARIABLE: Final = "HUGEPLAN_TRIAL"
 _LOCK: Final = "lock"
 _SESSIONS: Final = "sessions"
 _END_SECONDS: Final = 15.0
+_REMOVE_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.05
 _MOST_READ_BYTES: Final = 1 << 20
-_MOST_HELD: Final = 256
-"""Processes that are ended at a time: each takes a descriptor."""
+_MOST_SAID_BYTES: Final = 1 << 16
 _VARIABLES: Final = frozenset({"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", VARIABLE})
 
 
@@ -78,16 +80,9 @@ def text_of(path: Path) -> str:
         return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
 
 
-class Apart(TypedDict):
-    """How every program of a server's user is started (subprocess.Popen)."""
-
-    stdin: int
-    env: dict[str, str]
-    start_new_session: bool
-
-
-def apart() -> Apart:
-    """With nothing of who measures: no terminal, where it could type or read, and no variable that may be a secret.
+def apart() -> dict[str, Any]:
+    """How every program of a server's user is started (subprocess.Popen): with nothing of who measures, no terminal,
+    where it could type or read, and no variable that may be a secret.
 
     In a session of its own, so that Ctrl-C reaches the measurement alone, which ends its programs in order.
     """
@@ -112,26 +107,31 @@ def give(folder: Path, user: str) -> None:
 def is_copied(source: Path, target: Path, user: str) -> bool:
     """Copy a server's folder, as its user: who owns it may put links there meanwhile, which root would follow."""
     give(target, user)
-    copy = [*as_user(user), "cp", "-a", "--reflink=auto", f"{source}/.", str(target)]
-    done = subprocess.run(copy, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, **apart())  # noqa: S603 - ours
-    return done.returncode == 0
+    return said_by([*as_user(user), "cp", "-a", "--reflink=auto", f"{source}/.", str(target)])[0] == 0
+
+
+def said_by(command: Sequence[str | Path], **more: Any) -> tuple[int, str]:
+    """Run a program of a server's user to its end: its status, and the last that was said. OSError.
+
+    Any program of that user may write into its pipe, without end.
+    """
+    said = b""
+    how = apart() | {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | more
+    with subprocess.Popen(command, **how) as process:  # noqa: S603 - our own command line
+        try:
+            while process.stdout is not None and (piece := os.read(process.stdout.fileno(), _MOST_SAID_BYTES)):
+                said = (said + piece)[-_MOST_SAID_BYTES:]
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, said.decode("utf-8", "replace")
 
 
 def version_said(program: Path, user: str) -> str:
     """What a program answers to ``--version``, as a server's user ("" is ourselves): it may be anybody's. OSError."""
     account = pwd.getpwnam(user) if user else None
-    done = subprocess.run(  # noqa: S603 - found by us, or named by the user
-        [program, "--version"],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        **apart(),
-        user=account and account.pw_uid,
-        group=account and account.pw_gid,
-        extra_groups=account and [],
-    )
-    return done.stdout
+    uid, gid = (account.pw_uid, account.pw_gid) if account else (None, None)
+    return said_by([program, "--version"], user=uid, group=gid, extra_groups=account and [])[1]
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def _new_folder(parent: Path) -> Path:
     while True:
         require_own(parent, make=True)
         with suppress(FileNotFoundError):
-            return Path(tempfile.mkdtemp(prefix="trial-", dir=parent))
+            return Path(tempfile.mkdtemp(prefix="trial-", dir=parent.resolve()))
 
 
 def remove_leftovers(parent: Path, say: Callable[[str], None] = lambda _: None) -> None:
@@ -182,10 +182,11 @@ def remove_leftovers(parent: Path, say: Callable[[str], None] = lambda _: None) 
 
     PermissionError where the folder is another user's, who would choose what is removed.
     """
-    if not parent.exists():
+    try:
+        require_own(parent)
+    except FileNotFoundError:
         return
-    require_own(parent)  # at this moment: somebody else may have made it since it was looked for
-    for folder in parent.glob("trial-*"):
+    for folder in parent.resolve().glob("trial-*"):
         lock = _locked(folder)
         if lock is None:
             continue  # at work, or its guard is
@@ -219,10 +220,23 @@ def _clean(folder: Path, parent: Path) -> bool:
     # A server that was ended may still be removing its own files.
     end = time.monotonic() + _END_SECONDS
     while folder.exists() and time.monotonic() < end:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # memory may run short
+            remove(folder)
     with suppress(OSError):
         parent.rmdir()
-    return True
+    return not folder.exists()
+
+
+def remove(folder: Path) -> None:
+    """rm follows no link that a server's user puts in a folder's place meanwhile, as Python's own does. OSError.
+
+    Where it waits for a file system of that user it is left.
+    """
+    rm = subprocess.Popen(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL)  # noqa: S603, S607 - as any tool here
+    try:
+        rm.wait(_REMOVE_SECONDS)
+    except subprocess.TimeoutExpired:
+        rm.kill()
 
 
 def note_session(folder: Path, session: int) -> None:
@@ -234,66 +248,46 @@ def note_session(folder: Path, session: int) -> None:
 def end_programs(folder: Path) -> None:
     """End every program of the trial: servers in a way in which they free their shared memory, then whatever stays.
 
-    CollectError: some run on, or which do is unknown.
+    Each that is found has its signal before anything is looked at again, however long others make a look last, and
+    those that are known without a look that may wait have it first. CollectError: some run on, or which do is unknown.
     """
-    servers = set()
-    for note in folder.glob("*/data/postmaster.pid"):
-        with suppress(OSError, ValueError):
-            servers.add(int(text_of(note).split("\n", 1)[0]))
-    began = time.monotonic()
-    # By process id and start time. Each is held first and then looked at once more: its id may be another's meanwhile.
-    held: dict[tuple[int, int], int | None] = {}
+    began, asked = time.monotonic(), set[int]()
+    with _looking(folder) as child:
+        for job in chain(["known"], repeat("programs")):
+            seconds = time.monotonic() - began
+            try:
+                found = child.ask(job)
+                if not found and job == "programs":
+                    return
+            except CollectError:
+                if seconds > _END_SECONDS:
+                    raise
+                found = []  # what runs short, memory for one, may come
+            servers = {pid for pid, _, name, _ in found if name == "postgres"}
+            for pid, started, _, above in found:
+                if pid in servers - asked and above not in servers:
+                    asked.add(pid)
+                    _send(pid, started, signal.SIGQUIT)  # PostgreSQL: stop at once
+                elif seconds > _END_SECONDS / 3 or pid not in servers:
+                    _send(pid, started, signal.SIGKILL)
+            if seconds > _END_SECONDS:
+                raise CollectError(f"processes {[pid for pid, *_ in found]} do not end")
+            time.sleep(_POLL_SECONDS)
+
+
+def _send(pid: int, started: int, number: int) -> None:
+    """To the process that was looked at: its id may be another's meanwhile."""
+    handle = None
     try:
-        with _looking(folder) as child:
-            while True:
-                seconds = time.monotonic() - began
-                try:
-                    found = {(pid, started) for pid, started in child.ask("programs")}
-                    if not found:
-                        return
-                    if seconds > _END_SECONDS:
-                        raise CollectError(f"processes {sorted(pid for pid, _ in found)} do not end")
-                except CollectError:
-                    if seconds > _END_SECONDS:
-                        raise
-                    found = set()  # what runs short, memory for one, may come
-                for one in found & held.keys():
-                    if one[0] in servers:
-                        servers.discard(one[0])
-                        _send(one[0], held[one], signal.SIGQUIT)  # PostgreSQL: stop at once
-                    elif seconds > _END_SECONDS / 3 or not _is_server(one[0]):
-                        _send(one[0], held[one], signal.SIGKILL)
-                _hold_only(held, found)
-                time.sleep(_POLL_SECONDS)
-    finally:
-        _hold_only(held, set())
-
-
-def _hold_only(held: dict[tuple[int, int], int | None], wanted: set[tuple[int, int]]) -> None:
-    for one in held.keys() - wanted:
-        handle = held.pop(one)
-        if handle is not None:
-            os.close(handle)
-    for one in sorted(wanted - held.keys())[: _MOST_HELD - len(held)]:
-        try:
-            held[one] = os.pidfd_open(one[0])
-        except OSError as error:
-            if error.errno in (errno.ENOSYS, errno.EPERM):  # before Linux 5.3, or not allowed in a container
-                held[one] = None
-
-
-def _send(pid: int, handle: int | None, number: int) -> None:
+        handle = os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EPERM):  # before Linux 5.3, or not allowed in a container
+            return
     with suppress(OSError):
-        if handle is None:
-            os.kill(pid, number)
-        else:
-            signal.pidfd_send_signal(handle, number)
-
-
-def _is_server(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip() == "postgres"
-    return False
+        if _fields_of(Host("/"), pid)[20:21] == [str(started)]:  # it was that process when it was held
+            os.kill(pid, number) if handle is None else signal.pidfd_send_signal(handle, number)
+    if handle is not None:
+        os.close(handle)
 
 
 def programs_of(folder: Path) -> list[int]:
@@ -302,18 +296,21 @@ def programs_of(folder: Path) -> list[int]:
     CollectError where that is unknown.
     """
     with _looking(folder) as child:
-        return [pid for pid, _ in child.ask("programs")]
+        return [pid for pid, *_ in child.ask("programs")]
 
 
 def _looking(folder: Path) -> AgentsChild:
-    return AgentsChild("/", {"programs": partial(_programs, folder, os.getpid())})
+    of = partial(_programs, folder, os.getpid())
+    return AgentsChild("/", {"known": partial(of, True), "programs": partial(of, False)})
 
 
-def _programs(folder: Path, caller: int, host: Host) -> list[tuple[int, int]]:
-    """Pid and start time of each. A child asks that may be left behind: who is looked at may let it wait for good.
+def _programs(folder: Path, caller: int, is_first: bool, host: Host) -> list[tuple[int, int, str, int]]:
+    """Pid, start time, name and parent of each. A child asks that may be left behind: who is looked at may let it wait
+    for good.
 
     So nobody is looked at but who has no user id beside root's and the server's user's, or is of a session or a child
-    of the trial's. The others cannot be its programs, wherever they work and whatever they carry.
+    of the trial's. The others cannot be its programs, wherever they work and whatever they carry. ``is_first``: only
+    who works below the folder, and who is of such a session.
     """
     began, mark, sessions, ours = 0, None, set[int](), {os.geteuid()}
     with suppress(OSError, ValueError):
@@ -321,32 +318,43 @@ def _programs(folder: Path, caller: int, host: Host) -> list[tuple[int, int]]:
         first, name = text_of(folder / _LOCK).split()
         began, mark = int(first), f"{VARIABLE}={name}"
         sessions.update(map(int, text_of(folder / _SESSIONS).split()))
-    table = {}
+    table, inside = {}, set[int]()
     for pid in map(int, filter(str.isdigit, host.names("proc"))):
-        state = (host.read_record(f"proc/{pid}/stat") or "").rpartition(")")[2].split()
-        if pid not in (caller, os.getpid()) and state and state[0] not in ("Z", "X") and int(state[19]) >= began:
-            table[pid] = state
-    own = {pid for pid in table if (users := _users_of(host, pid)) and users <= ours}
-    found, waiting = set[int](), [pid for pid, state in table.items() if pid in own or int(state[3]) in sessions]
+        fields = _fields_of(host, pid)
+        if pid not in (caller, os.getpid()) and fields and fields[1] not in ("Z", "X") and int(fields[20]) >= began:
+            table[pid] = fields
+            with suppress(OSError):  # the kernel prints this link, and waits for nothing
+                # Anybody may enter the folder itself; those in it are the server's user's alone.
+                if folder in Path(f"/proc/{pid}/cwd").readlink().parents:
+                    inside.add(pid)
+    own = {pid for pid in (inside if is_first else table) if (users := _users_of(host, pid, inside)) and users <= ours}
+    found, waiting = set[int](), sorted(own | {pid for pid, fields in table.items() if int(fields[4]) in sessions})
     for pid in waiting:
-        works_in = host.read_link(f"proc/{pid}/cwd")
-        if works_in is not None and (
-            # Anybody may enter the folder itself; those in it are the server's user's alone.
-            folder in Path(works_in).parents or mark in (host.read_optional(f"proc/{pid}/environ") or "").split("\0")
-        ):
+        if pid in inside or mark in (host.read_optional(f"proc/{pid}/environ") or "").split("\0"):
             found.add(pid)
-            waiting += [below for below, state in table.items() if int(state[1]) == pid and below not in waiting]
+            waiting += [below for below, fields in table.items() if int(fields[2]) == pid and below not in waiting]
     # One of another user's that does not answer is taken for none of the trial's: anybody could have one.
     unknown = sorted(host.left_alone & own)
     if unknown and not found:
         raise CollectError(f"processes {unknown} do not answer")
-    return [(pid, int(table[pid][19])) for pid in sorted(found)]
+    return [(pid, int(table[pid][20]), table[pid][0], int(table[pid][2])) for pid in sorted(found)]
 
 
-def _users_of(host: Host, pid: int) -> set[int]:
-    """Real, effective, saved and file system's: a set-uid program of anybody's has root's beside its starter's."""
-    status = host.read_record(f"proc/{pid}/status") or ""
-    return next((set(map(int, line.split()[1:])) for line in status.split("\n") if line.startswith("Uid:")), set())
+def _fields_of(host: Host, pid: int) -> list[str]:
+    """The fields of stat(5) from the second on, its name; none where it has ended."""
+    name, _, fields = (host.read_record(f"proc/{pid}/stat") or "").partition("(")[2].rpartition(")")
+    return [name, *fields.split()] if fields else []
+
+
+def _users_of(host: Host, pid: int, inside: Container[int]) -> set[int]:
+    """Real, effective, saved and file system's: a set-uid program of anybody's has root's beside its starter's. Inside
+    the folder the owner will do where many groups make the status too dear to be read."""
+    status = read_status(host, pid)
+    if status is None and pid in inside:
+        with suppress(OSError):
+            return {host.state(f"proc/{pid}").st_uid}
+    lines = (status or "").split("\n")
+    return next((set(map(int, line.split()[1:])) for line in lines if line.startswith("Uid:")), set())
 
 
 def _give_pages_back() -> None:

@@ -227,7 +227,7 @@ def test_a_folder_is_kept_while_it_is_unknown_what_runs_in_it(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Without its folder the next trial would not find a server that holds huge pages."""
-    fork, link = apart.Apart._fork, Host.read_link
+    fork, read = apart.Apart._fork, Host.read_optional
     monkeypatch.setattr("hugeplan.measuring.workplace._END_SECONDS", 1.0)
     monkeypatch.setattr(apart, "LOOK_POLLS", 3)
     os.mkfifo(tmp_path / "nobody writes")
@@ -240,18 +240,19 @@ def test_a_folder_is_kept_while_it_is_unknown_what_runs_in_it(
         return child
 
     def waits(self: Host, name: str) -> str | None:
-        if name == f"proc/{program.pid}/cwd":
+        if name == f"proc/{program.pid}/environ":
             with suppress(OSError), self.look(name):
                 os.open(tmp_path / "nobody writes", os.O_RDONLY)
             return None
-        return link(self, name)
+        return read(self, name)
 
     with monkeypatch.context() as short:
         with workplace(tmp_path / "work") as folder:
             (folder / "server").mkdir()
-            program = subprocess.Popen(["/bin/sleep", "300"], cwd=folder / "server", start_new_session=True)
+            place = "/" if how == "stuck" else folder / "server"
+            program = subprocess.Popen(["/bin/sleep", "300"], cwd=place, start_new_session=True)
             if how == "stuck":
-                short.setattr(Host, "read_link", waits)
+                short.setattr(Host, "read_optional", waits)
             else:
                 short.setattr(apart.Apart, "_fork", fails)
         assert program.poll() is None
@@ -260,6 +261,34 @@ def test_a_folder_is_kept_while_it_is_unknown_what_runs_in_it(
     remove_leftovers(tmp_path / "work")
     assert program.wait() == -signal.SIGKILL
     assert is_clean(tmp_path / "work")
+
+
+def test_who_lets_looks_last_long_keeps_no_program_from_its_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time was over when the first look was, and no signal had been sent."""
+    names = stuck_names(tmp_path, monkeypatch)
+    monkeypatch.setattr(workplace_module, "_END_SECONDS", 0.2)
+    words = ["/bin/sleep", "300"]
+    with workplace(tmp_path / "work") as folder:
+        (folder / "server").mkdir()
+        programs = [subprocess.Popen(words, cwd=place) for place in (folder / "server", "/")]
+        stuck = subprocess.Popen(words, cwd="/", env={})
+        names.add(f"proc/{stuck.pid}/environ")
+    codes = [process.poll() for process in (*programs, stuck)]
+    for process in (*programs, stuck):
+        process.kill()
+        process.wait()
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, None]
+
+
+def test_what_a_servers_user_writes_without_end_is_not_kept(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nhead -c 30000000 /dev/zero\necho the last\n")
+    program.chmod(0o755)
+    said = workplace_module.version_said(program, "")
+    assert said.endswith("the last\n")
+    assert len(said) <= 1 << 16
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root may end another user's processes")
@@ -328,7 +357,7 @@ def test_no_signal_goes_to_a_process_that_has_the_id_of_another_now(
             return text
         head, _, rest = text.rpartition(") ")
         fields = rest.split()
-        return f"{head}) " + " ".join([*fields[:19], str(next(looks)), *fields[20:]])
+        return f"{head}) " + " ".join([*fields[:19], str(next(looks) + (os.getpid() << 20)), *fields[20:]])
 
     monkeypatch.setattr(Host, "read_record", changes)
     (tmp_path / "server").mkdir()

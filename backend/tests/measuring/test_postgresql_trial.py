@@ -231,8 +231,8 @@ def test_a_socket_of_anybody_is_told_no_password_of_ours(tmp_path: Path, monkeyp
     (tmp_path / "pass").write_text("*:*:*:*:secret\n")
     (tmp_path / "pass").chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pass"))
-    server = Server(programs(), SHORT / f"hp-{os.getpid()}", Shape(MIB, 100, MIB), 0)
-    server.folder.mkdir()
+    server = Server(programs(), SHORT / f"hp-{os.getpid()}" / "a", Shape(MIB, 100, MIB), 0)
+    server.folder.mkdir(parents=True)
     heard: list[bytes] = []
 
     def ask(listening: socket.socket) -> None:
@@ -256,6 +256,7 @@ def test_a_socket_of_anybody_is_told_no_password_of_ours(tmp_path: Path, monkeyp
     finally:
         path.unlink()
         server.folder.rmdir()
+        server.folder.parent.rmdir()
     assert heard[1].startswith(b"p"), "it was asked for a password"
     assert b"secret" not in b"".join(heard)
     assert b"x=y" not in heard[0]

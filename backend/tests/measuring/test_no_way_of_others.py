@@ -1,0 +1,130 @@
+"""Root goes no way that a server's user may change: a link there may lead to where no signal ends a wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from support.folders import folder_for_all
+
+SERVES_NOTHING = (REPOSITORY / "agent/tests/serves_nothing.py").read_text(encoding="utf-8")
+HOLD_SECONDS = 60
+NOBODY = 65534
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: others may put links only in root's way")
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[int]:
+    """The pid of another user's process: who looks below its working folder waits, and no signal ends that."""
+    node, device = Path("/dev/fuse"), Path("/var/tmp") / f"{tmp_path.name}-{os.getpid()}-fuse"  # noqa: S108 - for all
+    if not node.exists():
+        pytest.skip(f"SKIP: {node} is missing")
+    os.mknod(device, 0o20666, node.stat().st_rdev)
+    device.chmod(0o666)
+    words = ["unshare", "-rm", "/usr/bin/python3", "-c", SERVES_NOTHING, "files", str(device), str(HOLD_SECONDS)]
+    process = subprocess.Popen(
+        words,
+        cwd="/",
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = process.stdout.readline()
+        if not line:
+            pytest.skip(f"SKIP: no such process can be made here: {process.stderr.read().decode()[-200:]}")
+        yield int(line)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        device.unlink()
+
+
+BEGIN = """
+import sys
+from pathlib import Path
+import psycopg
+from hugeplan.measuring import workplace
+from hugeplan.measuring.mariadb_server import MariadbServer
+from hugeplan.measuring.postgresql_server import Server, ServerError
+folder, held = Path(sys.argv[1]), int(sys.argv[2])
+server = Server.__new__(Server)
+server.folder, server.data, server.user = folder / "a", folder / "a/data", "nobody"
+"""
+CONNECT = """
+try:
+    server.connect()
+except (psycopg.OperationalError, ServerError):
+    pass
+"""
+OWN = """
+try:
+    server.own(held)
+except ServerError:
+    pass
+"""
+ROWS = """
+mysql = MariadbServer.__new__(MariadbServer)
+mysql.folder, mysql.user = folder / "a", "nobody"
+mysql.data_bytes()
+"""
+
+
+def waits_for_fuse(pid: int) -> bool:
+    return Path(f"/proc/{pid}/wchan").read_text(encoding="ascii") == "request_wait_answer"
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + HOLD_SECONDS / 2
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("data", "workplace.end_programs(folder)"),
+        ("data", "(folder / 'lock').write_bytes(b''); workplace.remove_leftovers(folder.parent)"),
+        ("loaded", "server.prepare()"),
+        (".s.PGSQL.5432", CONNECT),
+        ("data", OWN),
+        ("data", ROWS),
+    ],
+    ids=["end", "leftovers", "loaded", "connect", "own", "rows"],
+)
+def test_a_link_of_a_servers_user_holds_root_up_nowhere(held: int, name: str, code: str) -> None:
+    with folder_for_all() as place:
+        folder = place / "trial-x"
+        (folder / "a").mkdir(parents=True)
+        (folder / "a" / name).symlink_to(f"/proc/{held}/cwd/x")
+        os.chown(folder / "a", NOBODY, NOBODY)
+        place.chmod(0o755)
+        words = [sys.executable, "-c", BEGIN + code, str(folder), str(held)]
+        with subprocess.Popen(words) as root:
+            try:
+                if code == ROWS:  # its user waits, and root for it: a signal ends that
+                    wait_until(lambda: any(map(waits_for_fuse, (root.pid, *children_of(root.pid)))))
+                    root.kill()
+                assert root.wait(HOLD_SECONDS / 2) == (-signal.SIGKILL if code == ROWS else 0)
+            finally:
+                root.kill()
+                os.killpg(os.getpgid(held), signal.SIGKILL)  # who waits for it waits no longer
