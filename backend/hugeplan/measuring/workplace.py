@@ -313,8 +313,9 @@ def _programs(folder: Path, caller: int, is_first: bool, host: Host) -> list[tup
     who works below the folder, and who is of such a session.
     """
     began, mark, sessions, ours = 0, None, set[int](), {os.geteuid()}
-    with suppress(OSError, ValueError):
+    with suppress(OSError):
         ours.update(path.lstat().st_uid for path in folder.iterdir())  # the server's user
+    with suppress(OSError, ValueError):
         first, name = text_of(folder / _LOCK).split()
         began, mark = int(first), f"{VARIABLE}={name}"
         sessions.update(map(int, text_of(folder / _SESSIONS).split()))
