@@ -25,13 +25,14 @@ class ConnectionTurns:
         self._seconds = settings.database_timeout_seconds
         self._of_one, self._of_all = Turns(1), Turns(max(2, settings.database_pool_size // PART_OF_POOL))
 
-    def begin(self, request: Request, known: Admitted) -> None:
+    def begin(self, request: Request, known: Admitted, *, is_import: bool) -> None:
         """What this request does with the database from now on is in its credential's turn.
 
         What writes may wait for rows that another holds: reads do not wait for it. Machines are few at a time already.
+        Imports share a place, which waits for nothing else of whose it is.
         """
         if not known.is_machine:
-            kind = "reads" if request.method in SAFE_METHODS else "writes"
+            kind = "reads" if request.method in SAFE_METHODS else "imports" if is_import else "writes"
             CONNECTION_TURN.set(_Turn(self, known.line_id, kind))
 
     async def wait(self, whose: str, kind: str, held: list[Room]) -> None:

@@ -164,7 +164,7 @@ class GatedRoute(APIRoute):
                 limits = replace(limits, max_bytes=min(limits.max_bytes, OPEN_BODY_BYTES))
             else:
                 known = await intake.gate.admit(request, allowed)
-                intake.connections.begin(request, known)
+                intake.connections.begin(request, known, is_import=is_import)
                 if is_change and request.method not in SAFE_METHODS:
                     intake.answers.require_room(request.state.line_id)
                     intake.gate.count_change(request)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _THREAD: Final = ThreadPoolExecutor(1, "beside")
 """One after the other: several threads would take the interpreter from the event loop."""
-_OF_EACH, _OF_ALL = Turns(1), Turns(1)
+_IN_LINE: Final = Turns(1)
 
 
 class RequestSandbox:
@@ -72,12 +72,11 @@ class RequestSandbox:
 
     @asynccontextmanager
     async def in_line(self) -> AsyncIterator[None]:
-        """The request's turn to read a large document and to have ``thread`` work on it, one after the other.
-
-        Of each credential one is in line: nobody waits for all that another asks.
+        """The request's turn to read a large document and to have ``thread`` work on it: of each credential one is in
+        line, so that nobody waits for all that another asks. Nothing that all share is held while a document is read.
         """
         await self._session.release()
-        async with _OF_EACH.turn(str(self._request.state.line_id)), _OF_ALL.turn(""):
+        async with _IN_LINE.turn(str(self._request.state.line_id)):
             yield
 
     async def thread(self, work: Callable[..., T], *given: Any) -> T:

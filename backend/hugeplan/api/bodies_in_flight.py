@@ -141,7 +141,6 @@ class AnswersInFlight:
     def __init__(self) -> None:
         self._bytes, self._streams = InFlight("unread answers"), InFlight("streams of events")
         self._in_parts = InFlight("unread exports")  # those that nobody reads leave room for lists
-        self.page_turn = asyncio.Lock()
 
     def require_room(self, whose: str) -> None:
         """RateLimitedError where a credential has not read what it was answered: asked before anything changes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import re
@@ -40,8 +39,6 @@ class CsvAnswer:
 
     database: Database
     is_one_page: bool
-    turn: asyncio.Lock
-    """One page after another, of however many exports: others come in between."""
 
     def of(self, name: str, columns: Sequence[str], first: Page[Any], more: ListPage, rows_of: Rows) -> Response:
         """``first`` and, from ``more``, all pages after it. ``rows_of`` gives the rows of one item of a page."""
@@ -61,8 +58,9 @@ class CsvAnswer:
     ) -> AsyncIterator[str]:
         yield _lines([columns]) + _lines(_cells(columns, rows))
         while cursor is not None:
-            # A transaction per page: while the client reads, or does not, nothing of the database is held.
-            async with self.turn, self.database.read() as session:
+            # A transaction per page: while the client reads, or does not, nothing of the database is held. It has a
+            # turn of its credential for its connection, so that others come in between.
+            async with self.database.read() as session:
                 page = await more(session, limit=MAX_LIMIT, cursor=cursor)
                 lines = _lines(_cells(columns, (row for item in page.items for row in rows_of(item))))
             cursor = page.next_cursor
@@ -79,8 +77,7 @@ async def _csv_answer(request: Request) -> CsvAnswer | None:
     if not request.url.path.endswith(".csv"):
         return None
     is_one_page = not {"limit", "cursor"}.isdisjoint(request.query_params)
-    state = request.app.state
-    return CsvAnswer(database=state.database, is_one_page=is_one_page, turn=state.intake.answers.page_turn)
+    return CsvAnswer(database=request.app.state.database, is_one_page=is_one_page)
 
 
 #: A handler with two routes, the list's and the same with .csv, asks which of them was taken: None is the list's.

@@ -6,6 +6,8 @@ a connection has a turn to work. Requests have turns; background work and report
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
@@ -28,6 +30,16 @@ class ConnectionTurn(Protocol):
 CONNECTION_TURN: Final[ContextVar[ConnectionTurn | None]] = ContextVar("connection_turn", default=None)
 """Of the request at work. Tasks that a request starts inherit it."""
 _KEY: Final = "hugeplan.turn"
+
+
+@contextmanager
+def without_turn() -> Iterator[None]:
+    """For what requests share: who has it waits for nothing that one credential has filled."""
+    token = CONNECTION_TURN.set(None)
+    try:
+        yield
+    finally:
+        CONNECTION_TURN.reset(token)
 
 
 class PoolInTurns(AsyncAdaptedQueuePool):

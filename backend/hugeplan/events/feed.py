@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from hugeplan.db.models import EventRow
 from hugeplan.db.session import Database
+from hugeplan.db.turns import without_turn
 from hugeplan.events import repository
 from hugeplan.events.schemas import FleetEvent
 from hugeplan.planner.printable import printable
@@ -129,6 +130,9 @@ class EventFeed:
             newer = [*takewhile(lambda event: event.id > position, reversed(self._events))]
             batch = newer[: -_BATCH - 1 : -1]
             return batch, batch[-1].id if len(newer) > _BATCH else None
-        async with self._reading, self._database.read() as session:
-            rows = await repository.events_after(session, position, _BATCH)
+        # All who read the past have one connection, and none of them keeps it waiting behind its own requests.
+        async with self._reading:
+            with without_turn():
+                async with self._database.read() as session:
+                    rows = await repository.events_after(session, position, _BATCH)
         return events_of(rows), rows[-1].id if len(rows) == _BATCH else None

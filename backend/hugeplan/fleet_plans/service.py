@@ -21,6 +21,7 @@ from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_curs
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import Database, ReadSession, WriteSession
+from hugeplan.db.turns import without_turn
 from hugeplan.documents.plans import MAX_BYTES
 from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import service as fleet
@@ -143,8 +144,9 @@ class Looks:
         return await asyncio.shield(look)
 
     async def _read(self, job_id: UUID) -> FleetPlanJob:
-        async with self._database.read() as session:
-            return _job(await _stored(session, job_id))
+        with without_turn():
+            async with self._database.read() as session:
+                return _job(await _stored(session, job_id))
 
 
 async def progress(looks: Looks, job_id: UUID) -> AsyncGenerator[FleetPlanJob]:

@@ -151,4 +151,5 @@ async def put_in_force(session: WriteSession, verified: PlanVerification, *, by:
 
 async def _keep_outcome(session: WriteSession, verified: PlanVerification) -> None:
     checks = adapter(list[Finding]).dump_python(verified.findings, mode="json")
-    await repository.set_outcome(session, verified.node_id, verified.outcome, verified.observed_at, checks)
+    if not await repository.set_outcome(session, verified.node_id, verified.outcome, verified.observed_at, checks):
+        raise ConflictError("The node has reported again since its plan was verified at this moment. Try again.")

@@ -150,11 +150,15 @@ async def in_force_of(session: ReadSession, plan_ids: Sequence[UUID]) -> dict[UU
 
 async def set_outcome(
     session: WriteSession, node_id: UUID, outcome: str, at: datetime | None, checks: list[dict[str, Any]]
-) -> None:
-    """Keep what a node's newest report says of its plan in force."""
-    statement = update(PlanInForceRow).where(PlanInForceRow.node_id == node_id)
+) -> bool:
+    """Keep what a node's newest report, of this time, says of its plan in force. False: there is a newer one."""
+    is_newest = (
+        select(NodeRow.id).where(NodeRow.id == node_id, NodeRow.last_report_at.is_not_distinct_from(at)).exists()
+    )
+    statement = update(PlanInForceRow).where(PlanInForceRow.node_id == node_id, is_newest)
     values = {"outcome": outcome, "verified_at": at, "checks": checks}
-    await session.execute(statement.values(**values).execution_options(synchronize_session=False))
+    statement = statement.values(**values).execution_options(synchronize_session=False)
+    return await session.scalar(statement.returning(PlanInForceRow.node_id)) is not None
 
 
 async def newest_runs(session: ReadSession, node_ids: Collection[UUID]) -> dict[UUID, tuple[UUID, datetime]]:

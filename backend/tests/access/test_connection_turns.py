@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 import httpx
+import pytest
 from sqlalchemy import text
 from sqlalchemy.pool import QueuePool
 from support.service import Service, somebody_waits
 
 from hugeplan.access.schemas import Role
+from hugeplan.db.models import PlanRow
+from hugeplan.db.session import ReadSession
+from hugeplan.scenarios import plan_answers
 
-SCENARIO = {"node": {"name": "n", "memory": "64GiB"}, "databases": []}
+SCENARIO = {"node": {"name": "n", "memory": "64GiB"}, "databases": [{"name": "a", "engine": "postgresql"}]}
 
 
 async def test_who_reads_much_has_few_connections_and_keeps_nobody_waiting_for_all_of_it(
@@ -47,6 +52,30 @@ async def test_who_reads_much_has_few_connections_and_keeps_nobody_waiting_for_a
             await asyncio.sleep(0.01)
     assert await asyncio.gather(*asked) == [200] * 33
     assert done.index("another") < 8
+
+
+async def test_nobody_waits_for_a_plan_of_one_whose_other_requests_wait(
+    planner: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place of all who read kept plans was held behind one credential's seven lists: others waited 13 s."""
+    made = await planner.post("/api/v1/plans", json={"scenario": SCENARIO})
+    url, goes_on, reading = f"/api/v1/plans/{made.json()['id']}", asyncio.Event(), list[str]()
+    stored_plan = plan_answers.stored_plan
+
+    async def behind_its_own(session: ReadSession, plan_id: UUID) -> PlanRow:
+        reading.append("")
+        if len(reading) == 1:
+            await goes_on.wait()
+        return await stored_plan(session, plan_id)
+
+    monkeypatch.setattr(plan_answers, "stored_plan", behind_its_own)
+    first = asyncio.create_task(planner.get(url))
+    async with asyncio.timeout(30):
+        while not reading:
+            await asyncio.sleep(0.01)
+        answer = await viewer.get(url)
+    goes_on.set()
+    assert [answer.status_code, (await first).status_code] == [200, 200]
 
 
 async def test_a_turn_ends_with_its_request_however_that_ends(service: Service, viewer: httpx.AsyncClient) -> None:

@@ -21,7 +21,7 @@ from support.service import Service, assert_problem, somebody_waits
 from hugeplan.access.schemas import Role
 from hugeplan.documents.plans import kept_fit
 from hugeplan.plans.watch import check_plans
-from hugeplan.scenarios import repository
+from hugeplan.scenarios import plan_answers, repository
 from hugeplan.scenarios.schemas import PlanFilter
 
 API = "/api/v1"
@@ -360,3 +360,29 @@ async def test_a_fit_that_is_known_needs_no_such_word(agent: httpx.AsyncClient, 
 )
 def test_a_plan_of_before_says_whether_it_fits_by_its_findings(state: str, feasible: bool, fits: bool | None) -> None:
     assert kept_fit({"feasible": feasible, "findings": [{"code": "memory_fit", "state": state}]}) is fits
+
+
+@pytest.mark.parametrize("path", ["in-force", "verification"])
+async def test_a_report_that_comes_after_the_verification_is_not_overwritten(
+    agent: httpx.AsyncClient,
+    planner: httpx.AsyncClient,
+    admin: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+) -> None:
+    """What an older report said of the plan was kept beside a newer one, until the node reported again."""
+    node_id = await report(agent)
+    plan = await step(admin, await step(planner, await kept(planner, node_id), "propose"), "approve")
+    verify_plan = plan_answers.verify_plan
+
+    async def verified_then_reported(*given: Any) -> Any:
+        found = await verify_plan(*given)
+        await report(agent, pages=3)
+        return found.model_copy(update={"outcome": "in_force"})
+
+    monkeypatch.setattr(plan_answers, "verify_plan", verified_then_reported)
+    answer = await planner.post(f"{API}/plans/{plan['id']}/{path}", headers={"If-Match": "*"})
+    assert "reported again" in assert_problem(answer, 409, "conflict")["detail"]
+    monkeypatch.undo()
+    assert (await planner.get(f"{API}/nodes/{node_id}")).json()["plan_in_force"] is None
+    assert (await planner.post(f"{API}/plans/{plan['id']}/in-force", headers={"If-Match": "*"})).status_code == 200

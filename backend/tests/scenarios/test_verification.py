@@ -153,7 +153,7 @@ async def test_work_on_kept_plans_holds_no_connection_and_makes_nobody_wait_for_
             while beside._THREAD._work_queue.qsize() < 1:
                 await asyncio.sleep(0.01)
             asked.append(asyncio.create_task(ask(admin, "second")))
-            while len(beside._OF_EACH._rooms) < 2:
+            while len(beside._IN_LINE._rooms) < 2:
                 await asyncio.sleep(0.01)
             while pool.checkedout():
                 await asyncio.sleep(0.01)
