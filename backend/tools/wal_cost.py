@@ -29,6 +29,7 @@ import psycopg
 
 from hugeplan import embedded
 from hugeplan.db import migrate
+from hugeplan.db.connection import Connection
 from hugeplan.fleet.ingest.batch import Batch
 from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming, read_report
@@ -57,7 +58,7 @@ def _arrivals(report: dict[str, Any], nodes: int, count: int, processes: int) ->
 
 
 async def _stored(url: str, minutes: list[list[Incoming]]) -> None:
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+    async with await Connection.connect(url, autocommit=True) as connection:
         for minute in minutes:
             checked: dict[uuid.UUID, str | None] = {one.token_id: one.machine_id for one in minute}
             batch = Batch(connection, minute, SavedPlans(), prepared=None, checked=checked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Final
 
 from fastapi import Request
@@ -35,14 +36,16 @@ class ConnectionTurns:
             kind = "reads" if request.method in SAFE_METHODS else "imports" if is_import else "writes"
             CONNECTION_TURN.set(_Turn(self, known.line_id, kind))
 
-    async def wait(self, whose: str, kind: str, held: list[Room]) -> None:
-        """Until ``held`` has a turn. PoolTimeoutError when it does not come."""
+    async def wait(self, whose: str, kind: str, held: list[Room]) -> float:
+        """Until ``held`` has a turn; the seconds for which others had it. PoolTimeoutError when it does not come."""
         await _enter(self._of_one.turn(f"{kind} of {whose}"), held)
+        begun = time.monotonic()
         try:
             async with asyncio.timeout(self._seconds):
                 await _enter(self._of_all.turn(kind), held)
         except TimeoutError as error:
             raise PoolTimeoutError("no turn for a connection") from error
+        return time.monotonic() - begun
 
 
 async def _enter(room: Room, held: list[Room]) -> None:
@@ -57,12 +60,12 @@ class _Turn:
         self._turns, self._whose, self._kind, self._connections = turns, whose, kind, 0
         self._held: list[Room] = []
 
-    async def take(self) -> None:
+    async def take(self) -> float:
         self._connections += 1
         if self._connections > 1:
-            return
+            return 0.0
         try:
-            await self._turns.wait(self._whose, self._kind, self._held)
+            return await self._turns.wait(self._whose, self._kind, self._held)
         except BaseException:
             self.give_back()
             raise

@@ -20,8 +20,10 @@ from hugeplan.db.connection import connected_within
 class ConnectionTurn(Protocol):
     """What one request waits for before it has a connection."""
 
-    async def take(self) -> None:
-        """Wait for it. ``sqlalchemy.exc.TimeoutError`` when it does not come."""
+    async def take(self) -> float:
+        """Wait for it, and say for how many seconds others had it. ``sqlalchemy.exc.TimeoutError`` when it does not
+        come.
+        """
 
     def give_back(self) -> None:
         """The connection is back in the pool."""
@@ -43,25 +45,25 @@ def without_turn() -> Iterator[None]:
 
 
 class PoolInTurns(AsyncAdaptedQueuePool):
-    """SQLAlchemy's pool, behind the turns. After its turn, to wait for a connection, to look at it and to make another
-    one take ``pool_timeout`` together.
+    """SQLAlchemy's pool, behind the turns. To wait for others' turns and for a connection, to look at it and to make
+    another one take ``pool_timeout`` together.
     """
 
     def connect(self) -> PoolProxiedConnection:
         turn = CONNECTION_TURN.get()
         if turn is None:
-            return self._connect()
-        await_only(turn.take())
+            return self._connect(0.0)
+        waited = await_only(turn.take())
         try:
-            made = self._connect()
+            made = self._connect(waited)
             _info(made)[_KEY] = turn
         except BaseException:
             turn.give_back()
             raise
         return made
 
-    def _connect(self) -> PoolProxiedConnection:
-        with connected_within(self.timeout()):
+    def _connect(self, waited: float) -> PoolProxiedConnection:
+        with connected_within(self.timeout() - waited):
             return super().connect()
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:

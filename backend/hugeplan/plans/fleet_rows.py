@@ -124,6 +124,8 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
 async def _of_group(
     session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, node: repository.NodeOfGroup
 ) -> Computed | PlanRow:
+    if node.name_now is not None and (words := departure(node.name, node.name_now)):  # known before all of it is read
+        raise ConflictError(f"{node.name} has another name ({words}). Run the fleet plan again.")
     kept = await repository.plan_of_row(session, job.id, node.node_id)
     if kept is not None:
         plan = await saved_plans.stored_plan(session, kept.id)

@@ -180,6 +180,7 @@ async def fleet_plan_group_files(
     _: Viewer, session: Reads, beside: Beside, job_id: UUID, number: PathNumber
 ) -> Response:
     """The files of a group of a fleet plan as a bundle, with the names of its nodes. 409 when there are none."""
-    name, content = await fleet_rows.zip_group(session, beside, job_id, number)
+    async with beside.in_line():
+        name, content = await fleet_rows.zip_group(session, beside, job_id, number)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/zip", headers=headers)
