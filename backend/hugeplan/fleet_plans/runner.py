@@ -13,6 +13,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from hugeplan.db.session import Database
+from hugeplan.db.turns import without_turn
 from hugeplan.fleet_plans import repository
 from hugeplan.settings import Settings
 from hugeplan.unprivileged import own_path
@@ -49,7 +50,8 @@ class FleetPlanRunner:
         """Run a stored job when it is its turn: one of each credential's waits, so that these take turns."""
         self._waiting.add(job_id)
         own_turn = self._turns.setdefault(whose, asyncio.Lock())
-        task = asyncio.create_task(self._run(job_id, own_turn), name=f"fleet plan {job_id}")
+        with without_turn():  # the job goes on when the request that asked for it has ended
+            task = asyncio.create_task(self._run(job_id, own_turn), name=f"fleet plan {job_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
