@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hugeplan_agent import left_behind
-from hugeplan_agent.collectors import process_table
+from hugeplan_agent.collectors import databases, process_table
+from hugeplan_agent.collectors.foreign import FIRST_USER
 from hugeplan_agent.host import Host
 
 COUNT = 40
@@ -59,8 +60,25 @@ def test_an_accounts_dear_status_is_read_a_few_times_and_that_of_others_each_tim
         process_table.need_status(host, process_table.Process(other.pid, 1, 1, "", 0))
         other.kill()
     assert is_crowded or set(pids) <= table.keys(), "what stat says is kept"
+    assert {table[pid].user for pid in pids if pid in table} <= {65534}
     assert len([pid for pid in read if pid in pids]) < COUNT / 2
     assert other.pid in read
+
+
+@pytest.mark.parametrize(("effective", "owner"), [(1001, 1001), (33, 33), (0, process_table.UNREAD_USER)])
+def test_whose_status_is_too_dear_is_a_user_all_the_same(effective: int, owner: int) -> None:
+    words = [sys.executable, "-S", "-c", f"import os; os.setresuid(1001, {effective}, {effective}); print(); input()"]
+    host, spent = Host("/"), {}
+    host.shared("spent on dear status", lambda _: spent)
+    with subprocess.Popen(words, stdin=-1, stdout=-1) as other:
+        other.stdout.readline()  # type: ignore[union-attr]
+        spent |= dict.fromkeys((None, process_table._payer(host, other.pid)), 1.0)
+        process = process_table.need_status(host, process_table.Process(other.pid, 1, 1, "postgres", 0))
+        other.kill()
+    assert not process.has_status
+    assert databases.owner_uid(host, process) == owner
+    assert process.user is not None
+    assert process.user >= FIRST_USER
 
 
 def test_who_is_called_as_a_child_left_behind_is_not_asked_whose_it_is(read: list[int]) -> None:

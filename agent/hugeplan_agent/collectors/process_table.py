@@ -19,7 +19,7 @@ from typing import Any, Optional, TypeVar
 from hugeplan_agent.collectors import walks
 from hugeplan_agent.collectors.cgroup_owners import share_in
 from hugeplan_agent.collectors.cpu import base_page_bytes
-from hugeplan_agent.collectors.foreign import TooMuchError
+from hugeplan_agent.collectors.foreign import FIRST_USER, TooMuchError
 from hugeplan_agent.collectors.keyvalue import KIB, parse_amounts
 from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.errors import NoData
@@ -48,6 +48,8 @@ CUT_EVERY = 8192
 """Processes above MAX_KEPT that are held at most, so that they need not be put in order for each one."""
 FIRST_SUBORDINATE = 65536
 """User ids from here on may be one account's."""
+UNREAD_USER = 2**32 - 2
+"""Of whoever made a status dear: any user of the node. The largest number, which nobody has."""
 
 ROLLUP_SHARE = 0.0002
 """Of the time since the observation before: with the rest this stays below 0.1 % of a core."""
@@ -78,7 +80,7 @@ class Process:
     may_be_read: bool | None = None
     """Whether the kernel lets this user look into it; None: not tried."""
     user: int | None = None
-    """Its real user id, where the status was read."""
+    """Its real user id, where the status was read; UNREAD_USER where it was dear and a user may have started it."""
     effective_user: int | None = None
     account: Any = None
     """Of a server: whom it counts for where something is shared. Before that: whose it is where there are too many."""
@@ -216,10 +218,9 @@ def _whose(host: Host, pid: int) -> tuple[str, int | None]:
 
 def read_status(host: Host, pid: int, most_bytes: int = RECORD_BYTES) -> str | None:
     """/proc/PID/status; None where the process has ended, or those of its account were dear in this observation."""
-    spent: dict[Hashable, float] = host.shared("spent on dear status", lambda _: {})
-    room = DEAR_SHARE_SECONDS if spent.get(None, 0.0) < ALL_DEAR_SECONDS else 0.0
-    if spent and spent.get(_payer(host, pid), 0.0) > room:
+    if _is_dear(host, pid):
         return None
+    spent = _spent(host)
     begun = time.thread_time()
     text = host.read_record(f"proc/{pid}/status", most_bytes)
     took = time.thread_time() - begun
@@ -229,8 +230,20 @@ def read_status(host: Host, pid: int, most_bytes: int = RECORD_BYTES) -> str | N
     return text
 
 
+def _spent(host: Host) -> dict[Hashable, float]:
+    found: dict[Hashable, float] = host.shared("spent on dear status", lambda _: {})
+    return found
+
+
+def _is_dear(host: Host, pid: int) -> bool:
+    """Whether its account has no room left for a status in this observation."""
+    spent = _spent(host)
+    room = DEAR_SHARE_SECONDS if spent.get(None, 0.0) < ALL_DEAR_SECONDS else 0.0
+    return bool(spent) and spent.get(_payer(host, pid), 0.0) > room
+
+
 def _payer(host: Host, pid: int) -> tuple[str, int]:
-    """``_whose`` without its status: the owner of its folder is root for who makes his process unreadable."""
+    """``_whose`` without its status: the owner of its folder is its effective user, even where its files are root's."""
     share, is_of_many = _share_of(host, pid)
     with suppress(OSError):
         return share, min(host.state(f"proc/{pid}").st_uid, FIRST_SUBORDINATE) if is_of_many else 0
@@ -265,11 +278,16 @@ def _matters(process: Process, least_virtual_bytes: int) -> bool:
 
 
 def need_status(host: Host, process: Process) -> Process:
-    """The process, with its status read; where it is not, what stat said is kept."""
+    """The process, with its status read; where it is not, what stat said is kept. Whoever made his too dear is no less
+    a user for it: its folder says the effective user, and a set-uid program may be anybody's."""
     if not process.has_status:
         text = read_status(host, process.pid, STATUS_BYTES)
         if text is not None:
             add_status(process, text)
+        elif _is_dear(host, process.pid):
+            with suppress(OSError):  # it has ended
+                user = process.effective_user = host.state(f"proc/{process.pid}").st_uid
+                process.user = user if user >= FIRST_USER else UNREAD_USER
     return process
 
 

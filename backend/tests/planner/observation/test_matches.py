@@ -107,7 +107,8 @@ def test_a_server_of_a_login_user_is_his_whatever_runs_it(unit: str, is_his: boo
     by_tree = replace(own, key="postgresql@node:5432", unit=f"systemd:{unit}")
     wanted = described("orders", "4GB")
     for one in (own, by_tree):
-        assert bool(found_of([wanted], [replace(one, owner_uid=1001)])[0]) is not is_his
+        for uid in (1001, 2**32 - 2):
+            assert bool(found_of([wanted], [replace(one, owner_uid=uid)])[0]) is not is_his
         assert bool(found_of([replace(wanted, runs_as=one.key)], [replace(one, owner_uid=1001)])[0])
     is_users_own = unit.startswith("user@")
     for uid in (None, 0, 112, 999):
