@@ -16,7 +16,18 @@ from typing import Final
 
 import psycopg
 
-from hugeplan.measuring.workplace import as_user, created, give, is_copied, remove, said_by, text_of, version_said
+from hugeplan.measuring.workplace import (
+    REMOVING,
+    as_user,
+    created,
+    give,
+    is_copied,
+    is_done,
+    remove,
+    said_by,
+    text_of,
+    version_said,
+)
 
 GIB = 1 << 30
 BLOCK_BYTES = 8192
@@ -130,7 +141,7 @@ class Server:
         """Initialise the data folder and load the table, unless an earlier run left it complete."""
         if os.path.lexists(self.folder / "loaded"):
             return
-        remove(self.data)
+        is_done([*as_user(self.user), *REMOVING, str(self.data)])
         give(self.folder, self.user)
         # initdb's trial servers would take pages that were reserved for another; older ones have no such option.
         without = ("--set=huge_pages=off",) if self.version >= 16 else ()

@@ -7,7 +7,8 @@ guard and trial are killed together, the next trial does the same for every fold
 Programs of a trial are found by their working folder or by the variable that names the trial in their environment.
 PostgreSQL overwrites its environment, and its processes work in the data folder. Others may put themselves there as
 well, or use the ids of processes that end: only who can be of the trial is looked at, and signals go to the process
-that was looked at, never to whoever has its id.
+that was looked at, never to whoever has its id. What lies below the folder is its server's user's word, who may move
+folders of its own there with what others have in them: of root's nothing is ended or removed for where it is.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from hugeplan.unprivileged import require_own, words_before
 
 DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
 VARIABLE: Final = "HUGEPLAN_TRIAL"
+REMOVING: Final = ("rm", "-rf", "--one-file-system", "--")
 _LOCK: Final = "lock"
 _SESSIONS: Final = "sessions"
 _END_SECONDS: Final = 15.0
@@ -222,21 +224,58 @@ def _clean(folder: Path, parent: Path) -> bool:
     while folder.exists() and time.monotonic() < end:
         with suppress(OSError):  # memory may run short
             remove(folder)
+    if folder.exists():
+        why = "it holds what its server's user may not remove, a mount, or files in use"
+        os.write(2, f"hugeplan trial: {folder} is kept, the next trial tries again: {why}\n".encode())
+        return False
     with suppress(OSError):
         parent.rmdir()
-    return not folder.exists()
+    return True
 
 
 def remove(folder: Path) -> None:
-    """rm follows no link that a server's user puts in a folder's place meanwhile, as Python's own does. OSError.
+    """What a server's user was given goes with that user's rights alone. Where some of it stays, so does ours. OSError.
 
-    Where it waits for a file system of that user it is left.
+    rm follows no link that comes meanwhile, as Python's own does.
     """
-    rm = subprocess.Popen(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL)  # noqa: S603, S607 - as any tool here
+    given = list[tuple[int, int, str]]()
+    if os.geteuid() == 0:
+        try:
+            with AgentsChild("/", {"given": partial(_given, folder)}) as child:
+                given = child.ask("given")
+        except CollectError as error:
+            raise OSError(str(error)) from error
+    for uid, gid, place in given:
+        above, name = os.path.split(place)  # which that user may not reach by its path
+        is_done([*words_before(uid, gid), *REMOVING, name], above)
+    if not given or is_done(["rmdir", "--", *(place for *_, place in given)]):
+        is_done([*REMOVING, str(folder)])
+
+
+def _given(folder: Path, _: Host) -> list[tuple[int, int, str]]:
+    """Owner, group and path of each folder that root gave away, itself or below. Root looks into none of them."""
+    found, waiting, device = list[tuple[int, int, str]](), [folder], folder.parent.stat().st_dev
+    for path in waiting:
+        with suppress(FileNotFoundError):
+            at = path.lstat()
+            if at.st_dev != device:  # its owner is its file system's word
+                raise OSError(f"{path} is a mount")
+            if stat.S_ISDIR(at.st_mode) and at.st_uid == 0:
+                waiting += path.iterdir()
+            elif stat.S_ISDIR(at.st_mode):
+                found.append((at.st_uid, at.st_gid, str(path)))
+    return found
+
+
+def is_done(command: Sequence[str], folder: str = "/") -> bool:
+    """Run a program, which may wait for a file system of a server's user: then it is left. OSError."""
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=folder, **apart() | silent)  # noqa: S603 - as any tool here
     try:
-        rm.wait(_REMOVE_SECONDS)
+        return process.wait(_REMOVE_SECONDS) == 0
     except subprocess.TimeoutExpired:
-        rm.kill()
+        process.kill()
+        return False
 
 
 def note_session(folder: Path, session: int) -> None:
@@ -309,8 +348,8 @@ def _programs(folder: Path, caller: int, is_first: bool, host: Host) -> list[tup
     for good.
 
     So nobody is looked at but who has no user id beside root's and the server's user's, or is of a session or a child
-    of the trial's. The others cannot be its programs, wherever they work and whatever they carry. ``is_first``: only
-    who works below the folder, and who is of such a session.
+    of the trial's. The others cannot be its programs, wherever they work and whatever they carry. To work below the
+    folder is a proof of the server's user's alone. ``is_first``: only who does, and who is of such a session.
     """
     began, mark, sessions, ours = 0, None, set[int](), {os.geteuid()}
     with suppress(OSError):
@@ -328,7 +367,9 @@ def _programs(folder: Path, caller: int, is_first: bool, host: Host) -> list[tup
                 # Anybody may enter the folder itself; those in it are the server's user's alone.
                 if folder in Path(f"/proc/{pid}/cwd").readlink().parents:
                     inside.add(pid)
-    own = {pid for pid in (inside if is_first else table) if (users := _users_of(host, pid, inside)) and users <= ours}
+    users = {pid: _users_of(host, pid, inside) for pid in (inside if is_first else table)}
+    inside = {pid for pid in inside if users[pid] and users[pid] <= ours - {0}}  # that user may move root's there
+    own = inside if is_first else {pid for pid in table if users[pid] and users[pid] <= ours}
     found, waiting = set[int](), sorted(own | {pid for pid, fields in table.items() if int(fields[4]) in sessions})
     for pid in waiting:
         if pid in inside or mark in (host.read_optional(f"proc/{pid}/environ") or "").split("\0"):

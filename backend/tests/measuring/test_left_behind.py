@@ -61,6 +61,15 @@ def wait_until(condition: Callable[[], bool], seconds: float = GENEROUS_SECONDS)
         time.sleep(0.02)
 
 
+def in_folder(place: Path) -> dict[str, Any]:
+    """How a program of the server's user starts in its folder: of root's none is known by where it works."""
+    place.mkdir(parents=True)
+    if os.geteuid() != 0:
+        return {"cwd": place}
+    os.chown(place, 65534, 65534)
+    return {"cwd": place, "user": 65534}
+
+
 def folders(work: Path) -> list[Path]:
     return list(work.glob("trial-*"))
 
@@ -211,10 +220,9 @@ def test_a_process_that_does_not_answer_holds_nobody_up_who_looks_for_a_trials_p
 ) -> None:
     """Its environment waits for its memory."""
     names = stuck_names(tmp_path, monkeypatch)
-    (tmp_path / "trial/server").mkdir(parents=True)
     with (
         subprocess.Popen(["/bin/sleep", "300"], cwd="/") as stuck,
-        subprocess.Popen(["/bin/sleep", "300"], cwd=tmp_path / "trial/server") as program,
+        subprocess.Popen(["/bin/sleep", "300"], **in_folder(tmp_path / "trial/server")) as program,
     ):
         names.add(f"proc/{stuck.pid}/environ")
         assert programs_of(tmp_path / "trial") == [program.pid]
@@ -360,8 +368,7 @@ def test_no_signal_goes_to_a_process_that_has_the_id_of_another_now(
         return f"{head}) " + " ".join([*fields[:19], str(next(looks) + (os.getpid() << 20)), *fields[20:]])
 
     monkeypatch.setattr(Host, "read_record", changes)
-    (tmp_path / "server").mkdir()
-    with subprocess.Popen(["/bin/sleep", "300"], cwd=tmp_path / "server") as program:
+    with subprocess.Popen(["/bin/sleep", "300"], **in_folder(tmp_path / "server")) as program:
         with pytest.raises(CollectError, match=f"processes .{program.pid}. do not end"):
             end_programs(tmp_path)
         assert program.poll() is None
@@ -380,23 +387,21 @@ def test_without_handles_of_processes_they_are_ended_all_the_same(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "pidfd_open", fails)
-    (tmp_path / "server").mkdir()
-    with subprocess.Popen(["/bin/sleep", "300"], cwd=tmp_path / "server") as program:
+    with subprocess.Popen(["/bin/sleep", "300"], **in_folder(tmp_path / "server")) as program:
         end_programs(tmp_path)
         assert program.wait() == -signal.SIGKILL
 
 
 def test_what_ran_before_the_trial_is_not_looked_at(tmp_path: Path) -> None:
     """A process that answers nothing, of the same user, would keep every folder."""
-    words, place = ["/bin/sleep", "20"], tmp_path / "server"
-    place.mkdir()
-    with subprocess.Popen(words, cwd=place) as before:
+    words, how = ["/bin/sleep", "20"], in_folder(tmp_path / "server")
+    with subprocess.Popen(words, **how) as before:
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
         wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > began + 0.02)  # two ticks, by which /proc counts
         assert programs_of(tmp_path) == [before.pid]
         with workplace(tmp_path / "work"):
             (tmp_path / "lock").write_bytes(next((tmp_path / "work").glob("*/lock")).read_bytes())
-            with subprocess.Popen(words, cwd=place) as program:
+            with subprocess.Popen(words, **how) as program:
                 found = programs_of(tmp_path)
                 program.kill()
         before.kill()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
 from support.folders import folder_for_all
+
+from hugeplan.measuring import workplace as workplace_module
+from hugeplan.measuring.postgresql_server import Server, ServerError
+from hugeplan.measuring.workplace import give, remove_leftovers, workplace
 
 SERVES_NOTHING = (REPOSITORY / "agent/tests/serves_nothing.py").read_text(encoding="utf-8")
 HOLD_SECONDS = 60
@@ -128,3 +133,63 @@ def test_a_link_of_a_servers_user_holds_root_up_nowhere(held: int, name: str, co
             finally:
                 root.kill()
                 os.killpg(os.getpgid(held), signal.SIGKILL)  # who waits for it waits no longer
+
+
+@pytest.mark.parametrize("is_mount", [False, True])
+def test_what_a_servers_user_moves_into_its_folder_is_neither_ended_nor_removed(
+    is_mount: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It may move a folder of its own, with what root has in it: a process, files, a mount."""
+    monkeypatch.setattr(workplace_module, "_END_SECONDS", 1.0)
+    words = ["/bin/sleep", "300"]
+    with folder_for_all() as place, ExitStack() as after:
+        for path in (place / "home/own", place / "home"):
+            give(path, "nobody")
+        kept = place / "home/own/kept"
+        kept.mkdir()
+        if is_mount:
+            mount = ["mount", "-t", "tmpfs", "x", str(kept)]
+            if subprocess.run(mount, check=False).returncode != 0:
+                pytest.skip("SKIP: nothing can be mounted here")
+            os.chown(kept, NOBODY, NOBODY)  # it may remove what that holds
+        (kept / "file").write_text("root's")
+        with workplace(place / "work") as folder:
+            give(folder / "a/mine", "nobody")
+            give(folder / "a", "nobody")
+            (folder / "b").mkdir()
+            victim = subprocess.Popen(words, cwd=place / "home/own", env={})
+            after.callback(victim.wait)
+            after.callback(victim.kill)
+            program = subprocess.Popen(words, cwd=folder / "a", env={}, user=NOBODY)
+            mv = ["mv", str(kept.parent), "a/"]
+            subprocess.run(mv, cwd=folder, check=True, user=NOBODY, group=NOBODY, extra_groups=[])
+            kept = folder / "a/own/kept"
+            if is_mount:
+                after.callback(subprocess.run, ["umount", kept], check=True)
+        assert program.wait() == -signal.SIGKILL
+        assert victim.poll() is None
+        assert (kept / "file").read_text() == "root's"
+        assert not (folder / "a/mine").exists()
+        assert f"{folder} is kept, the next trial tries again: it holds what" in capfd.readouterr().err
+        after.close()
+        shutil.rmtree(kept)
+        remove_leftovers(place / "work")
+        assert not (place / "work").exists()
+
+
+def test_a_data_folder_is_removed_with_its_users_rights() -> None:
+    with folder_for_all() as place:
+        server = Server.__new__(Server)
+        server.folder, server.data, server.user = place / "a", place / "a/data", "nobody"
+        server.programs, server.version, server._nice = place, 16, []
+        give(server.folder, "nobody")
+        give(server.data, "nobody")
+        (server.data / "kept").mkdir()
+        (server.data / "kept/file").write_text("root's")
+        with pytest.raises(ServerError, match="initdb failed"):
+            server.prepare()
+        assert (server.data / "kept/file").exists()
+        shutil.rmtree(server.data / "kept")
+        with pytest.raises(ServerError, match="initdb failed"):
+            server.prepare()
+        assert not server.data.exists()
