@@ -258,11 +258,13 @@ def _given(folder: Path, _: Host) -> list[tuple[int, int, str]]:
     for path in waiting:
         with suppress(FileNotFoundError):
             at = path.lstat()
-            if at.st_dev != device:  # its owner is its file system's word
-                raise OSError(f"{path} is a mount")
-            if stat.S_ISDIR(at.st_mode) and at.st_uid == 0:
+            if not stat.S_ISDIR(at.st_mode):
+                continue  # an overlay's file may have another device
+            if at.st_dev != device:
+                raise OSError(f"{path} is a mount")  # its owner is its file system's word
+            if at.st_uid == 0:
                 waiting += path.iterdir()
-            elif stat.S_ISDIR(at.st_mode):
+            else:
                 found.append((at.st_uid, at.st_gid, str(path)))
     return found
 
