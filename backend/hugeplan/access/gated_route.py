@@ -20,20 +20,14 @@ from fastapi.routing import APIRoute
 from hugeplan.access.connection_turns import ConnectionTurns
 from hugeplan.access.gate import Admitted, Gate, address_key
 from hugeplan.access.schemas import Role
-from hugeplan.api.bodies_in_flight import (
-    PART_BYTES,
-    REPORTS_OF_ONE,
-    AnswersInFlight,
-    BodiesInFlight,
-    StrangersTurns,
-    Turns,
-)
+from hugeplan.api.bodies_in_flight import PART_BYTES, REPORTS_OF_ONE, AnswersInFlight, BodiesInFlight, StrangersTurns
 from hugeplan.api.body import BodyLimits, UnreadBody, keep_json, read_body, refuse_gone
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.api.loop_share import ROUND_SECONDS, LoopShare
 from hugeplan.api.openapi import API_PREFIX, operation_id
 from hugeplan.api.unread import Unread, is_unread
 from hugeplan.errors import FieldProblem, invalid_input, shown
+from hugeplan.shares import Turns
 
 PARSED_BODY_BYTES = 1024**2
 PARSED_VALUES = 50_000

@@ -33,13 +33,13 @@ from hugeplan.access.schemas import (
     TokenRevoked,
     TokenRotate,
 )
-from hugeplan.api.bodies_in_flight import Turns
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.api.schemas import Moment
 from hugeplan.settings import Settings
+from hugeplan.shares import Turns
 
 router = api_router("access")
 

@@ -14,12 +14,12 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
-from hugeplan.api.bodies_in_flight import Turns
 from hugeplan.api.body import address_of
 from hugeplan.api.dependencies import Reads
 from hugeplan.db.session import ReadSession
 from hugeplan.sandbox.orders import Limits
 from hugeplan.sandbox.sandbox import LESS, Asker, Sandbox
+from hugeplan.shares import Turns
 
 T = TypeVar("T")
 

@@ -15,9 +15,7 @@ from functools import partial
 from typing import Final
 
 from hugeplan.errors import RateLimitedError
-from hugeplan.shares import HANDLERS_OF_ONE, RETRY, InFlight, Line, Room, Turns, too_much
-
-__all__ = ["HANDLERS_OF_ONE", "InFlight", "Line", "Room", "Turns"]
+from hugeplan.shares import RETRY, InFlight, Line, Turns, too_much
 
 Headers = Iterable[tuple[bytes, bytes]]
 

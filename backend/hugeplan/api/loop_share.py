@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from hugeplan.api.bodies_in_flight import Turns
+from hugeplan.shares import Turns
 
 T = TypeVar("T")
 

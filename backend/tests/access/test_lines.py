@@ -17,10 +17,11 @@ from support.service import Service, assert_problem
 
 from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
-from hugeplan.api.bodies_in_flight import AnswersInFlight, BodiesInFlight, Turns
+from hugeplan.api.bodies_in_flight import AnswersInFlight, BodiesInFlight
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.db.models import AuditEvent, FleetPlanRow, PlanRow, Token
 from hugeplan.sandbox.sandbox import Sandbox
+from hugeplan.shares import Turns
 
 __all__ = ["limit"]
 

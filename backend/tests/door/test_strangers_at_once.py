@@ -16,8 +16,9 @@ from hugeplan.access.gate import LOOKUPS_AT_A_TIME
 from hugeplan.access.gated_route import HEAD_SECONDS
 from hugeplan.access.schemas import Role
 from hugeplan.api import bodies_in_flight, loop_share
-from hugeplan.api.bodies_in_flight import HANDLERS_OF_ONE, STRANGERS_OF_ONE, StrangersTurns
+from hugeplan.api.bodies_in_flight import STRANGERS_OF_ONE, StrangersTurns
 from hugeplan.errors import RateLimitedError
+from hugeplan.shares import HANDLERS_OF_ONE
 
 MANY = 200
 """Fewer than may wait."""
