@@ -1,4 +1,4 @@
-"""A plan's page sizes against every combination of them, planned by force: 150 scenarios a seed, with caps and NUMA.
+"""A plan's page sizes against every combination of them, planned by force: 150 scenarios or more per seed, caps and NUMA.
 
 A plan that says "does not fit" is right where no combination fits. One that fits has the highest score of those that
 fit and are no less safe.
@@ -31,6 +31,8 @@ from hugeplan.planner.plan import plan
 
 SIZES = (0, 2 * MIB, GIB)
 SCENARIOS = 150
+#: A day's dice may roll few of a kind among 150: more are rolled until each kind was seen this often.
+OF_EACH_KIND = 6
 #: Scores are rounded to three digits in a plan.
 ROUNDED = 0.01
 
@@ -115,7 +117,9 @@ def is_unconstrained(found: Plan) -> bool:
 def test_no_combination_of_page_sizes_is_better(seed: int) -> None:
     rng = random.Random(seed)
     fits = constrained = refused = 0
-    for number in range(SCENARIOS):
+    for number in range(4 * SCENARIOS):
+        if number >= SCENARIOS and min(fits, constrained, refused) >= OF_EACH_KIND:
+            break
         request = scenario(rng)
         found = plan(request)
         for numa in request.node.numa:
@@ -130,4 +134,4 @@ def test_no_combination_of_page_sizes_is_better(seed: int) -> None:
         constrained += found.feasible
         as_safe = [score(other) for other in others if safety(other) >= safety(found)]
         assert not as_safe or score(found) >= max(as_safe) - ROUNDED, (seed, number)
-    assert min(fits, constrained, refused) > 5
+    assert min(fits, constrained, refused) >= OF_EACH_KIND
