@@ -1,4 +1,4 @@
-"""A plan's page sizes against every combination of them, planned by force: 150 scenarios or more per seed, caps and NUMA.
+"""A plan's page sizes against every combination of them, planned by force: 150 scenarios or more per seed.
 
 A plan that says "does not fit" is right where no combination fits. One that fits has the highest score of those that
 fit and are no less safe.
