@@ -16,6 +16,7 @@ from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, relea
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.sysbench_clients import Sysbench
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
+from hugeplan.measuring.user_programs import smaps_of
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance
@@ -204,13 +205,11 @@ def _check_thp() -> None:
 
 def mapped_bytes(pid: int, page_bytes: int) -> int:
     """Bytes of a process's mappings of this page size: what else it maps may be larger than its buffer pool."""
-    text = Path(f"/proc/{pid}/smaps").read_text(encoding="ascii", errors="replace")
-    found = re.findall(r"^Size:\s+(\d+) kB\nKernelPageSize:\s+(\d+) kB", text, re.MULTILINE)
+    found = re.findall(r"^Size:\s+(\d+) kB\nKernelPageSize:\s+(\d+) kB", smaps_of(pid), re.MULTILINE)
     return sum(int(size) * 1024 for size, page in found if int(page) * 1024 == page_bytes)
 
 
 def anonymous_huge_bytes(pid: int) -> int:
     """Bytes of its own memory that a process has on transparent huge pages."""
-    smaps = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii", errors="replace")
-    found = re.search(r"^AnonHugePages:\s+(\d+) kB", smaps, re.MULTILINE)
+    found = re.search(r"^AnonHugePages:\s+(\d+) kB", smaps_of(pid, "smaps_rollup"), re.MULTILINE)
     return int(found[1]) * 1024 if found else 0

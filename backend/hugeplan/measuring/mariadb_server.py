@@ -17,7 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hugeplan.measuring.workplace import apart, as_user, created, give, is_copied, said_by, text_of, version_said
+from hugeplan.measuring.user_programs import (
+    LOAD_SECONDS,
+    apart,
+    as_user,
+    created,
+    give,
+    is_copied,
+    said_by,
+    text_of,
+    version_said,
+)
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
 PROGRAM_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",)}
@@ -128,7 +138,8 @@ class MariadbServer:
         with created(path) as file:
             file.write(self._statements().encode())
             file.seek(0)
-            status, said = said_by(self.command(*self._server(*start)), cwd=self.folder, stdin=file.fileno())
+            command = self.command(*self._server(*start))
+            status, said = said_by(command, seconds=LOAD_SECONDS, cwd=self.folder, stdin=file.fileno())
         if status != 0:
             raise MariadbError(f"the table could not be loaded: {last_error(said)}")
 

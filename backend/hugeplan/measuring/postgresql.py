@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import psycopg
+
 from hugeplan.measuring import room
 from hugeplan.measuring.batches import Side
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import Case, DriverClients, Pgbench, ScriptedPgbench, Workers, cases
 from hugeplan.measuring.postgresql_server import Server, ServerError, Shape, shared_huge_bytes
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
-from hugeplan.measuring.workplace import created
+from hugeplan.measuring.user_programs import LOAD_SECONDS, created
 from hugeplan.planner.model import GIB, MIB
 from hugeplan.planner.units import format_bytes
 
@@ -117,7 +119,7 @@ class PostgresqlSubject:
                 self._data_bytes = first.data_bytes()
                 if plan.script:
                     self._calibrate(first)
-        except ServerError as problem:
+        except (ServerError, psycopg.Error) as problem:
             raise TrialError(str(problem)) from problem
         self.say(f"{format_bytes(self._data_bytes)} of data loaded twice in {time.monotonic() - begin:.0f} s")
 
@@ -130,7 +132,7 @@ class PostgresqlSubject:
         with created(copied) as file:
             file.write(self.plan.schema.read_bytes())
         server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copied), *connect, "postgres")
-        with server.connect() as connection:
+        with server.connect(LOAD_SECONDS) as connection:
             connection.execute("vacuum (freeze, analyze)")
             connection.execute("checkpoint")
 
@@ -162,7 +164,7 @@ class PostgresqlSubject:
                 _check_pages(first, EQUAL)
                 _check_pages(second, arm)
                 yield first, second
-        except ServerError as problem:
+        except (ServerError, psycopg.Error) as problem:
             raise TrialError(str(problem)) from problem
 
     def _start(self, stack: ExitStack, server: Server, arm: str) -> None:

@@ -24,7 +24,7 @@ import psycopg
 
 from hugeplan.measuring.batches import Batch, clients_per_cpu
 from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
-from hugeplan.measuring.workplace import apart, created, text_of
+from hugeplan.measuring.user_programs import apart, created, text_of
 
 GATE = 4711
 PGBENCH_LOG = "pgbench.log"

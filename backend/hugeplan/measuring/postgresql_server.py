@@ -16,18 +16,21 @@ from typing import Final
 
 import psycopg
 
-from hugeplan.measuring.workplace import (
-    REMOVING,
+from hugeplan.measuring.control import ANSWER_SECONDS, ControlConnection
+from hugeplan.measuring.user_programs import (
+    LOAD_SECONDS,
+    SAID_SECONDS,
     as_user,
     created,
     give,
     is_copied,
     is_done,
-    remove,
     said_by,
+    smaps_of,
     text_of,
     version_said,
 )
+from hugeplan.measuring.workplace import REMOVING, remove
 
 GIB = 1 << 30
 BLOCK_BYTES = 8192
@@ -127,15 +130,15 @@ class Server:
         """The command line of one of PostgreSQL's programs, with the wanted priority and user."""
         return [*self._nice, *as_user(self.user), str(self.programs / words[0]), *words[1:]]
 
-    def _run(self, *words: str) -> str:
-        status, said = said_by(self.command(*words), cwd=self.folder)
+    def _run(self, *words: str, seconds: float = SAID_SECONDS) -> str:
+        status, said = said_by(self.command(*words), seconds=seconds, cwd=self.folder)
         if status != 0:
             raise ServerError(f"{words[0]} failed: {[f'status {status}', *said.strip().splitlines()][-1]}")
         return said
 
     def run(self, *words: str) -> str:
-        """Run one of PostgreSQL's programs to its end, in the server's folder; what it printed. ServerError."""
-        return self._run(*words)
+        """Run a PostgreSQL program that loads data, in the server's folder; what it printed. ServerError, OSError."""
+        return self._run(*words, seconds=LOAD_SECONDS)
 
     def prepare(self) -> None:
         """Initialise the data folder and load the table, unless an earlier run left it complete."""
@@ -150,7 +153,7 @@ class Server:
             if self._load_other is not None:
                 self._load_other(self)
             else:
-                with self.connect() as connection:
+                with self.connect(LOAD_SECONDS) as connection:
                     self._load(connection)
         created(self.folder / "loaded").close()
 
@@ -225,8 +228,8 @@ class Server:
         finally:
             self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-m", "fast", "stop")
 
-    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
-        """A control connection in autocommit mode.
+    def connect(self, answer_seconds: float = ANSWER_SECONDS) -> ControlConnection:
+        """A control connection in autocommit mode, whose answers take at most so long each.
 
         What answers may be anybody's program: it is told no password of ours, and no PGHOSTADDR leads to another. A
         link in the socket's place is not followed: it may lead to where root waits for good.
@@ -242,7 +245,9 @@ class Server:
                 link.unlink(missing_ok=True)
                 link.symlink_to(f"/proc/self/fd/{found}")
                 who = "user=postgres dbname=postgres password=none"  # which is then not looked up in ~/.pgpass
-                return psycopg.connect(who, host=str(link.parent), autocommit=True)
+                made = ControlConnection.connect(who, host=str(link.parent), connect_timeout=60, autocommit=True)
+                made.answer_seconds = answer_seconds
+                return made
             finally:
                 link.unlink(missing_ok=True)
                 os.close(found)
@@ -265,7 +270,7 @@ class Server:
 
     def prewarm(self) -> None:
         """Read the table and its index into the buffer pool, in file order."""
-        with self.connect() as connection:
+        with self.connect(LOAD_SECONDS) as connection:
             try:
                 connection.execute("create extension if not exists pg_prewarm")
                 relations = connection.execute(_WITH_INDEXES).fetchall()
@@ -313,7 +318,7 @@ def _last_reason(log: Path) -> str | None:
 def kernel_page_bytes(pid: int) -> int:
     """Page size of the largest shared mapping of a process, from its smaps."""
     largest, size, page = 0, 0, 0
-    for line in Path(f"/proc/{pid}/smaps").read_text(encoding="ascii", errors="replace").splitlines():
+    for line in smaps_of(pid).splitlines():
         if line.startswith("Size:"):
             size = int(line.split()[1])
         elif line.startswith("KernelPageSize:") and size > largest:
@@ -323,8 +328,7 @@ def kernel_page_bytes(pid: int) -> int:
 
 def shared_huge_bytes(pid: int) -> int:
     """Bytes of shared memory that a process maps by transparent huge pages."""
-    smaps = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii", errors="replace")
-    found = re.search(r"^ShmemPmdMapped:\s+(\d+) kB", smaps, re.MULTILINE)
+    found = re.search(r"^ShmemPmdMapped:\s+(\d+) kB", smaps_of(pid, "smaps_rollup"), re.MULTILINE)
     return int(found[1]) * 1024 if found else 0
 
 

@@ -16,20 +16,17 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import pwd
 import secrets
-import shutil
 import signal
 import stat
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Final
 
 from hugeplan_agent.apart import Apart as AgentsChild
 from hugeplan_agent.collectors.process_table import read_status
@@ -37,103 +34,17 @@ from hugeplan_agent.errors import CollectError
 from hugeplan_agent.host import Host
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
+from hugeplan.measuring.user_programs import VARIABLE, is_done, text_of
 from hugeplan.signals import handled, ignore
 from hugeplan.unprivileged import require_own, words_before
 
 DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
-VARIABLE: Final = "HUGEPLAN_TRIAL"
 REMOVING: Final = ("rm", "-rf", "--one-file-system", "--")
 _LOCK: Final = "lock"
 _SESSIONS: Final = "sessions"
 _END_SECONDS: Final = 15.0
-_REMOVE_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.05
 _MOST_READ_BYTES: Final = 1 << 20
-_MOST_SAID_BYTES: Final = 1 << 16
-_VARIABLES: Final = frozenset({"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", VARIABLE})
-
-
-def created(path: Path) -> BinaryIO:
-    """A new file for the server's user alone, to whom the folder belongs, open for writing and reading.
-
-    That user may have put links there: what they name is neither followed nor changed. OSError where it goes on so.
-    """
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        with suppress(FileNotFoundError):
-            os.unlink(path.name, dir_fd=folder)
-        made = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
-        owner = os.fstat(folder)
-        os.fchown(made, owner.st_uid, owner.st_gid)
-        return os.fdopen(made, "w+b")
-    finally:
-        os.close(folder)
-
-
-def text_of(path: Path) -> str:
-    """The first MiB of a file in a folder that belongs to a server's user. OSError where it is no regular file.
-
-    A link is not followed and nobody waits at a FIFO: the user may have put either in the file's place.
-    """
-    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(opened, "rb") as file:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise OSError(f"{path} is not a regular file")
-        return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
-
-
-def apart() -> dict[str, Any]:
-    """How every program of a server's user is started (subprocess.Popen): with nothing of who measures, no terminal,
-    where it could type or read, and no variable that may be a secret.
-
-    In a session of its own, so that Ctrl-C reaches the measurement alone, which ends its programs in order.
-    """
-    env = {name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith("LC_")}
-    return {"stdin": subprocess.DEVNULL, "env": env, "start_new_session": True}
-
-
-def as_user(user: str) -> list[str]:
-    """What makes a command line one of a server's user ("" is ourselves)."""
-    account = pwd.getpwnam(user) if user else None
-    return words_before(account.pw_uid, account.pw_gid) if account else []
-
-
-def give(folder: Path, user: str) -> None:
-    """A folder for a server's user alone; the one above it must be ours."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    if user:
-        shutil.chown(folder, user, pwd.getpwnam(user).pw_gid)
-
-
-def is_copied(source: Path, target: Path, user: str) -> bool:
-    """Copy a server's folder, as its user: who owns it may put links there meanwhile, which root would follow."""
-    give(target, user)
-    return said_by([*as_user(user), "cp", "-a", "--reflink=auto", f"{source}/.", str(target)])[0] == 0
-
-
-def said_by(command: Sequence[str | Path], **more: Any) -> tuple[int, str]:
-    """Run a program of a server's user to its end: its status, and the last that was said. OSError.
-
-    Any program of that user may write into its pipe, without end.
-    """
-    said = b""
-    how = apart() | {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | more
-    with subprocess.Popen(command, **how) as process:  # noqa: S603 - our own command line
-        try:
-            while process.stdout is not None and (piece := os.read(process.stdout.fileno(), _MOST_SAID_BYTES)):
-                said = (said + piece)[-_MOST_SAID_BYTES:]
-        except BaseException:
-            process.kill()
-            raise
-    return process.returncode, said.decode("utf-8", "replace")
-
-
-def version_said(program: Path, user: str) -> str:
-    """What a program answers to ``--version``, as a server's user ("" is ourselves): it may be anybody's. OSError."""
-    account = pwd.getpwnam(user) if user else None
-    uid, gid = (account.pw_uid, account.pw_gid) if account else (None, None)
-    return said_by([program, "--version"], user=uid, group=gid, extra_groups=account and [])[1]
 
 
 @contextmanager
@@ -267,17 +178,6 @@ def _given(folder: Path, _: Host) -> list[tuple[int, int, str]]:
             else:
                 found.append((at.st_uid, at.st_gid, str(path)))
     return found
-
-
-def is_done(command: Sequence[str], folder: str = "/") -> bool:
-    """Run a program, which may wait for a file system of a server's user: then it is left. OSError."""
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=folder, **apart() | silent)  # noqa: S603 - as any tool here
-    try:
-        return process.wait(_REMOVE_SECONDS) == 0
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return False
 
 
 def note_session(folder: Path, session: int) -> None:

@@ -33,7 +33,8 @@ from support.stuck import stuck_names
 from hugeplan.measuring import mariadb_server, postgresql_server
 from hugeplan.measuring import workplace as workplace_module
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
-from hugeplan.measuring.workplace import created, end_programs, programs_of, remove_leftovers, text_of, workplace
+from hugeplan.measuring.user_programs import created, text_of, version_said
+from hugeplan.measuring.workplace import end_programs, programs_of, remove_leftovers, workplace
 from hugeplan.unprivileged import require_own
 from validate.data_folder import data_folder
 
@@ -294,7 +295,7 @@ def test_what_a_servers_user_writes_without_end_is_not_kept(tmp_path: Path) -> N
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\nhead -c 30000000 /dev/zero\necho the last\n")
     program.chmod(0o755)
-    said = workplace_module.version_said(program, "")
+    said = version_said(program, "")
     assert said.endswith("the last\n")
     assert len(said) <= 1 << 16
 

@@ -18,7 +18,8 @@ from support.folders import folder_for_all
 
 from hugeplan.measuring import workplace as workplace_module
 from hugeplan.measuring.postgresql_server import Server, ServerError
-from hugeplan.measuring.workplace import give, remove_leftovers, workplace
+from hugeplan.measuring.user_programs import give
+from hugeplan.measuring.workplace import remove_leftovers, workplace
 
 SERVES_NOTHING = (REPOSITORY / "agent/tests/serves_nothing.py").read_text(encoding="utf-8")
 HOLD_SECONDS = 60

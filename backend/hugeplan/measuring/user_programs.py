@@ -1,0 +1,152 @@
+"""Programs and files of a trial's server's user, who is not trusted: any program, link or FIFO may be there instead."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import selectors
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from hugeplan.unprivileged import words_before
+
+VARIABLE: Final = "HUGEPLAN_TRIAL"
+SAID_SECONDS: Final = 900.0
+"""Longer than pg_ctl waits for a server."""
+LOAD_SECONDS: Final = 86_400.0
+"""For what takes as long as the data set is large."""
+_LOOK_SECONDS: Final = 60.0
+_END_SECONDS: Final = 2.0
+_REMOVE_SECONDS: Final = 600.0
+_MOST_READ_BYTES: Final = 1 << 20
+_MOST_SAID_BYTES: Final = 1 << 16
+_MOST_MAPS_BYTES: Final = 64 << 20
+"""The kernel's 65,530 mappings of a process have about 50 MB."""
+_VARIABLES: Final = frozenset({"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", VARIABLE})
+
+
+def created(path: Path) -> BinaryIO:
+    """A new file for the server's user alone, to whom the folder belongs, open for writing and reading.
+
+    That user may have put links there: what they name is neither followed nor changed. OSError where it goes on so.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(path.name, dir_fd=folder)
+        made = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        owner = os.fstat(folder)
+        os.fchown(made, owner.st_uid, owner.st_gid)
+        return os.fdopen(made, "w+b")
+    finally:
+        os.close(folder)
+
+
+def text_of(path: Path) -> str:
+    """The first MiB of a file in a folder that belongs to a server's user. OSError where it is no regular file.
+
+    A link is not followed and nobody waits at a FIFO: the user may have put either in the file's place.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
+
+
+def apart() -> dict[str, Any]:
+    """How every program of a server's user is started (subprocess.Popen): with nothing of who measures, no terminal,
+    where it could type or read, and no variable that may be a secret.
+
+    In a session of its own, so that Ctrl-C reaches the measurement alone, which ends its programs in order.
+    """
+    env = {name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith("LC_")}
+    return {"stdin": subprocess.DEVNULL, "env": env, "start_new_session": True}
+
+
+def as_user(user: str) -> list[str]:
+    """What makes a command line one of a server's user ("" is ourselves)."""
+    account = pwd.getpwnam(user) if user else None
+    return words_before(account.pw_uid, account.pw_gid) if account else []
+
+
+def give(folder: Path, user: str) -> None:
+    """A folder for a server's user alone; the one above it must be ours."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    if user:
+        shutil.chown(folder, user, pwd.getpwnam(user).pw_gid)
+
+
+def is_copied(source: Path, target: Path, user: str) -> bool:
+    """Copy a server's folder, as its user: who owns it may put links there meanwhile, which root would follow."""
+    give(target, user)
+    copying = [*as_user(user), "cp", "-a", "--reflink=auto", f"{source}/.", str(target)]
+    return said_by(copying, seconds=LOAD_SECONDS)[0] == 0
+
+
+def said_by(
+    command: Sequence[str | Path], *, seconds: float = SAID_SECONDS, most: int = _MOST_SAID_BYTES, **more: Any
+) -> tuple[int, str]:
+    """Run a program of a server's user to its end: its status, and the last that was said. OSError, TimeoutError.
+
+    Any program of that user may write into its pipe without end, keep it open, or stop itself: then it is left.
+    """
+    said, until = b"", time.monotonic() + seconds
+    process = subprocess.Popen(  # noqa: S603 - our own command line
+        command, **apart() | {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | more
+    )
+    try:
+        if process.stdout is None:
+            raise OSError(f"{command[0]} has no output that could be read")
+        with process.stdout as pipe, selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while selector.select(max(0.0, until - time.monotonic())):
+                piece = os.read(pipe.fileno(), _MOST_SAID_BYTES)
+                if not piece:
+                    process.wait(max(0.0, until - time.monotonic()))
+                    return process.returncode, said.decode("utf-8", "replace")
+                said = (said + piece)[-most:]
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        if process.returncode is None:
+            process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS)
+    raise TimeoutError(f"{' '.join(map(str, command))[:200]} did not end within {seconds:g} s")
+
+
+def smaps_of(pid: int, name: str = "smaps") -> str:
+    """What the kernel tells of a process's mappings. OSError.
+
+    A process whose page fault waits for a file system of its user's lets nobody look. cat can be left there, we cannot.
+    """
+    status, said = said_by(["cat", f"/proc/{pid}/{name}"], seconds=_LOOK_SECONDS, most=_MOST_MAPS_BYTES)
+    if status != 0:
+        raise OSError(f"the mappings of process {pid} cannot be read: {said.strip()[-200:]}")
+    return said
+
+
+def version_said(program: Path, user: str) -> str:
+    """What a program answers to ``--version``, as a server's user ("" is ourselves): it may be anybody's. OSError."""
+    account = pwd.getpwnam(user) if user else None
+    uid, gid = (account.pw_uid, account.pw_gid) if account else (None, None)
+    return said_by([program, "--version"], user=uid, group=gid, extra_groups=account and [])[1]
+
+
+def is_done(command: Sequence[str], folder: str = "/") -> bool:
+    """Run a program, which may wait for a file system of a server's user: then it is left. OSError."""
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=folder, **apart() | silent)  # noqa: S603 - as any tool here
+    try:
+        return process.wait(_REMOVE_SECONDS) == 0
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return False

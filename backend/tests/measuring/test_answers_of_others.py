@@ -1,0 +1,139 @@
+"""In place of a trial's server another program of its user answers: without end, with nothing, or it keeps its pipe."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hugeplan.measuring import control
+from hugeplan.measuring.postgresql_server import Server, ServerError
+from hugeplan.measuring.user_programs import said_by, smaps_of
+
+#: AuthenticationOk, server_version, client_encoding, BackendKeyData, ReadyForQuery (PostgreSQL's protocol 3.0).
+HELLO = b"".join(
+    kind + struct.pack("!i", len(body) + 4) + body
+    for kind, body in (
+        (b"R", struct.pack("!i", 0)),
+        (b"S", b"server_version\x0016.1\x00"),
+        (b"S", b"client_encoding\x00UTF8\x00"),
+        (b"K", struct.pack("!ii", 1, 1)),
+        (b"Z", b"I"),
+    )
+)
+Answering = Callable[[socket.socket], None]
+
+
+def endless(client: socket.socket) -> None:
+    """One column, and rows of a MiB each until nobody reads them."""
+    column = b"a\x00" + struct.pack("!ihihih", 0, 0, 25, -1, -1, 0)
+    client.sendall(b"T" + struct.pack("!ih", len(column) + 6, 1) + column)
+    value = bytes(1 << 20)
+    row = b"D" + struct.pack("!ihi", len(value) + 10, 1, len(value)) + value
+    while True:
+        client.sendall(row)
+
+
+def large(client: socket.socket) -> None:
+    """One message that says it has a gigabyte."""
+    client.sendall(b"D" + struct.pack("!i", 1 << 30))
+    while True:
+        client.sendall(bytes(1 << 20))
+
+
+def silent(client: socket.socket) -> None:
+    client.recv(1)
+
+
+@contextmanager
+def listener(folder: Path, answer: Answering) -> Iterator[Server]:
+    """A server whose socket somebody else's program has."""
+    (folder / "a").mkdir()
+    with socket.socket(socket.AF_UNIX) as heard:
+        heard.bind(str(folder / "a/.s.PGSQL.5432"))
+        heard.listen()
+
+        def serve() -> None:
+            client, _ = heard.accept()
+            with client, suppress(OSError):
+                client.recv(4096)
+                client.sendall(HELLO)
+                client.recv(65536)
+                answer(client)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        server = Server.__new__(Server)
+        server.folder = folder / "a"
+        yield server
+    thread.join(10)
+
+
+@pytest.mark.parametrize("answer", [endless, large])
+def test_an_answer_without_end_is_no_memory_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Answering
+) -> None:
+    monkeypatch.setattr(control, "MOST_BYTES", 64 << 20)
+    before = resource.getrlimit(resource.RLIMIT_DATA), rss_bytes()
+    with listener(tmp_path, answer) as server, server.connect(2.0) as connection:
+        with pytest.raises((psycopg.Error, ServerError)):
+            connection.execute("select 1")
+        assert rss_bytes() - before[1] < 128 << 20
+        with suppress(psycopg.Error):
+            connection.close()
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before[0], "what is started later has what it had"
+
+
+def rss_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+
+
+def test_no_answer_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    with listener(tmp_path, silent) as server:
+        connection = server.connect(0.3)
+        with pytest.raises(psycopg.OperationalError, match=r"the trial's server did not answer within 0\.3 s"):
+            connection.execute("select 1")
+        assert connection.closed, "what follows does not wait as long again"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time; time.sleep(60)",
+        "import os, time; os.close(1); os.close(2); time.sleep(60)",
+        "import os\nif os.fork() == 0:\n    os.setsid()\n    __import__('time').sleep(60)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+        "while True: print('x' * 4096)",
+    ],
+    ids=["sleeps", "closes its output", "leaves its pipe to another", "stops itself", "says all"],
+)
+def test_a_program_that_does_not_end_is_left(code: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"did not end within 0\.3 s"):
+        said_by([sys.executable, "-I", "-S", "-c", code], seconds=0.3)
+    assert time.monotonic() - began < 10
+
+
+def test_a_program_that_ends_is_heard_to_its_end() -> None:
+    code = "import sys, time; print('one', flush=True); time.sleep(0.2); print('two'); sys.exit(3)"
+    assert said_by([sys.executable, "-I", "-S", "-c", code]) == (3, "one\ntwo\n")
+
+
+def test_mappings_are_those_of_the_process() -> None:
+    maps = smaps_of(os.getpid())
+    assert maps.count("KernelPageSize:") == len(Path("/proc/self/maps").read_text(encoding="utf-8").splitlines())
+    with subprocess.Popen(["/bin/true"]) as process:
+        process.wait()
+    with pytest.raises(OSError, match=rf"the mappings of process {process.pid} cannot be read: .*No such file"):
+        smaps_of(process.pid)
