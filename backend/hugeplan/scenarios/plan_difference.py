@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice, zip_longest
 from typing import Any, Final
 
 from hugeplan.api.schemas import JsonObject
@@ -46,20 +47,25 @@ def input_changes(old: JsonObject | None, new: JsonObject | None) -> list[InputC
     """Inputs that differ, as paths with both values. None where one plan was saved without its inputs."""
     if old is None or new is None:
         return None
-    before, after = dict(_leaves(old)), dict(_leaves(new))
-    changed = [path for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
     return [
-        InputChange(path=path, value=after.get(path), value_against=before.get(path))
-        for path in changed[:MAX_INPUT_CHANGES]
+        InputChange(path=path, value=value, value_against=against)
+        for path, value, against in islice(_changed(old, new, ""), MAX_INPUT_CHANGES)
     ]
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        for key, member in value.items():
-            yield from _leaves(member, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for index, member in enumerate(value):
-            yield from _leaves(member, f"{path}[{index}]")
+def _changed(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """The leaves that differ, with their new and old values; what is equal is not gone into."""
+    if old == new:
+        return
+    if isinstance(old, Mapping | None) and isinstance(new, Mapping | None):
+        before, after = old or {}, new or {}
+        for key in sorted(before.keys() | after.keys()):
+            yield from _changed(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(old, list | None) and isinstance(new, list | None):
+        for index, (against, value) in enumerate(zip_longest(old or (), new or ())):
+            yield from _changed(against, value, f"{path}[{index}]")
+    elif isinstance(old, Mapping | list) or isinstance(new, Mapping | list):
+        yield from _changed(old, None, path)
+        yield from _changed(None, new, path)
     else:
-        yield path, value
+        yield path, new, old

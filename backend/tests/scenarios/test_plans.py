@@ -19,6 +19,7 @@ from hugeplan.cli import InputError
 from hugeplan.cli.plan_document import read_plan as read_plan_file
 from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
 from hugeplan.planner.model import Plan
+from hugeplan.scenarios import plan_difference
 
 
 def scenario(buffers: str = "8GB", **rest: Any) -> dict[str, Any]:
@@ -171,3 +172,19 @@ class TestYaml:
     async def test_a_wrong_line_is_named(self, planner: httpx.AsyncClient, document: str, field: str) -> None:
         answer = await planner.post("/api/v1/scenarios/import", json={"name": "b", "yaml": document})
         assert fields_of(assert_problem(answer, 422, "invalid-input"))[0].startswith(field), answer.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({"a": 1}, {"a": {"b": 2}}, [("a", None, 1), ("a.b", 2, None)]),
+        ({"a": [1, 2]}, {"a": {"b": None}}, [("a[0]", None, 1), ("a[1]", None, 2)]),
+        ({"a": [{"b": 1}, 5]}, {"a": [{"b": 1}]}, [("a[1]", None, 5)]),
+        ({"a": None, "c": {}}, {"a": {}, "c": [0]}, [("c[0]", 0, None)]),
+        ({}, {"x": [[n] for n in range(600)]}, [(f"x[{n}][0]", n, None) for n in range(500)]),
+    ],
+)
+def test_inputs_differ_where_a_leaf_does(old: Any, new: Any, expected: list[tuple[str, Any, Any]]) -> None:
+    found = plan_difference.input_changes(old, new)
+    assert found is not None
+    assert [(one.path, one.value, one.value_against) for one in found] == expected
