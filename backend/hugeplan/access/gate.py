@@ -2,13 +2,12 @@
 
 A credential that was good a moment ago is remembered, so that judging it needs no database; the handler asks the
 database again, in its own transaction, so that a revoked one ends at once. What is not remembered is looked up, a few
-at a time, and only while its address has not guessed too often: of a flood of forged credentials, one per second
-reaches a statement.
+at a time, of each address one, and only while its address has not guessed too often: of a flood of forged credentials,
+one per second reaches a statement.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.db.session import Database
 from hugeplan.errors import ForbiddenError, RateLimitedError
 from hugeplan.settings import Settings
+from hugeplan.shares import Line
 
 _Value = TypeVar("_Value")
 
@@ -90,7 +90,7 @@ class Gate:
         self._limiter = limiter
         self._known: OrderedDict[bytes, Admitted] = OrderedDict()
         self._unknown_cookies: OrderedDict[bytes, float] = OrderedDict()
-        self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
+        self._lookups = Line(LOOKUPS_AT_A_TIME)
 
     async def identify(self, request: Request, allowed: frozenset[Role] = frozenset(Role)) -> Admitted:
         """Whose credential a request has, or 401 or 429. Once for each request.
@@ -167,7 +167,8 @@ class Gate:
         except RateLimitedError:
             # A good credential that is new here may come from the address of one who guesses: a few are looked up.
             limiter.spend(f"newcomer {kind}", "", NEWCOMERS_PER_MINUTE)
-        async with self._lookups, self._database.read() as session:
+        in_line = self._lookups.turn(credential.secret, address_key(request))
+        async with in_line, self._database.read() as session:
             try:
                 actor = await service.authenticate(session, credential)
             except service.WrongCredentialError:

@@ -19,13 +19,20 @@ SHARE_OF_ONE: Final = 4
 
 
 async def require_room_to_wait(session: WriteSession, actor: Actor) -> None:
-    """ConflictError, now or before the commit, where as many fleet plans have not ended as may be."""
+    """ConflictError, now or before the commit, where as many fleet plans have not ended as may be.
+
+    A credential has no more than are left for all others, so that some credentials leave each as many as they have.
+    """
 
     async def require_room(coming: int) -> None:
         own, every = await repository.count_unfinished(session, actor.line_id)
-        for found, whose, most in ((own, f" of {actor.name}", WAITING_OF_ONE), (every, "", WAITING)):
-            if found + coming > most:
-                raise ConflictError(f"{most} fleet plans{whose} have not ended, as many as may be. Wait for some.")
+        if own + coming > WAITING_OF_ONE:
+            whose = f"{WAITING_OF_ONE} fleet plans of {actor.name}"
+            raise ConflictError(f"{whose} have not ended, as many as may be. Wait for some.")
+        if own + every + 2 * coming > WAITING + 1:
+            raise ConflictError(
+                f"{every + coming - 1} fleet plans have not ended, too many for another one of {actor.name}."
+            )
 
     await keep_within(session, LockOfOne.FLEET_PLANS, "all", require_room)
 

@@ -6,6 +6,7 @@ import uuid
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import pytest
 from sqlalchemy import select, update
 from support.reports import report
 from support.service import Service, assert_problem
@@ -77,6 +78,21 @@ async def test_as_many_wait_as_may_and_another_is_refused(
     assert "20 fleet plans" in assert_problem(refused, 409, "conflict")["detail"]
     assert (await other.post("/api/v1/fleet/plan", json={})).status_code == 202
     await service.app.state.fleet_plan_runner.close()
+
+
+async def test_some_credentials_leave_room_for_others(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await agent.post("/api/v1/reports", json=report())
+    await service.app.state.fleet_plan_runner.close()
+    monkeypatch.setattr(room, "WAITING", 8)
+    counts = []
+    for _ in range(5):
+        client = await service.client_as(Role.PLANNER)
+        answers = [await client.post("/api/v1/fleet/plan", json={}) for _ in range(5)]
+        counts.append(sum(answer.status_code == 202 for answer in answers))
+    assert counts == [4, 2, 1, 1, 0]
+    assert assert_problem(answers[-1], 409, "conflict")["detail"].startswith("8 fleet plans have not ended, 0 of ")
 
 
 async def test_a_job_is_as_large_as_what_is_stored_of_it(service: Service) -> None:
