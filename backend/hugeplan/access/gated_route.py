@@ -66,7 +66,7 @@ class Intake:
     turns_of_roles: Turns = field(default_factory=partial(Turns, MACHINES))
     """Of all agents, and of all enrolment tokens: who has one of these has as many agents as it likes."""
     turns_of_imports: Turns = field(default_factory=partial(Turns, IMPORTS))
-    """Of one credential, and of all: imports of the same names wait for each other's rows, each with a connection."""
+    """Of one credential, and of all where rows are kept: those of the same names wait for each other's."""
     reports_of_the_loop: LoopShare = field(default_factory=LoopShare)
     """Reports have a share of their own beside other bodies."""
     heads_of_the_loop: LoopShare = field(default_factory=LoopShare)
@@ -80,7 +80,6 @@ class Intake:
         async with AsyncExitStack() as stack:
             if known is None:
                 await stack.enter_async_context(self.strangers.brief_turn(f"bodies of {address_key(request)}"))
-                refuse_gone(request)
             else:
                 address = f" at {address_key(request)}" if known.is_machine else ""
                 own = self.turns_of_agents if known.role is Role.AGENT else self.turns
@@ -88,8 +87,11 @@ class Intake:
                 if known.is_machine:
                     await stack.enter_async_context(self.turns_of_addresses.turn(known.role + address))
                     await stack.enter_async_context(self.turns_of_roles.turn(known.role))
-            for whose in (str(request.state.line_id), "all") if is_import else ():
-                await stack.enter_async_context(self.turns_of_imports.turn(whose))
+            if is_import:
+                await stack.enter_async_context(self.turns_of_imports.turn(str(request.state.line_id)))
+                request.state.turns = stack
+            # Its client may have left, or many may come and leave, while all the turns were others'.
+            refuse_gone(request)
             yield
 
     async def begin(self, request: Request, known: Admitted | None) -> None:

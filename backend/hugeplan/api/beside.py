@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
-from hugeplan.api.body import address_of
+from hugeplan.api.body import address_of, refuse_gone
 from hugeplan.api.dependencies import Reads
 from hugeplan.db.session import ReadSession
 from hugeplan.sandbox.orders import Limits
@@ -77,13 +77,20 @@ class RequestSandbox:
         """
         await self._session.release()
         async with _IN_LINE.turn(str(self._request.state.line_id)):
+            refuse_gone(self._request)
             yield
+
+    async def turn_to_keep(self) -> None:
+        """Wait until no other import keeps anything, for the rest of the request. What is of one's own comes before."""
+        turns = self._request.app.state.intake.turns_of_imports
+        await self._request.state.turns.enter_async_context(turns.turn("all"))
 
     async def thread(self, work: Callable[..., T], *given: Any) -> T:
         """The result of work that takes longer than others are to wait, in a thread. The session's connection goes back
         to the pool first, so nothing may be written before.
         """
         await self._session.release()
+        refuse_gone(self._request)
         return await asyncio.get_running_loop().run_in_executor(_THREAD, work, *given)
 
     def _spend(self, seconds: float) -> None:

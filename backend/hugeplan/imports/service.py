@@ -73,5 +73,6 @@ async def _keep(
             good[name] = document
         else:
             refused.append(RefusedScenario(name=shown(name) or "", reason=reason))
+    await beside.turn_to_keep()
     kept = await scenarios.save_by_name(session, list(good.items()), by=by)
     return [SavedScenario(id=one.id, name=one.name, created=one.version == 1) for one in kept], refused
