@@ -8,8 +8,8 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ MOST_BYTES = 1024 * MIB
 """Of a file: more is no input of ours, or has no end."""
 #: Of a folder with a plan's files: 256 databases have 271 files of 1.8 MB, the README with a quarter of it.
 _MOST_FILES, _MOST_OF_FILE, _MOST_OF_BUNDLE = 4000, 2 * MIB, 16 * MIB
+_MOST_GIVEN = 256 * MIB
 _SHOWN = 3
 #: Rights of a program, and sums over a file's bytes: no new file has them.
 _OF_THE_BYTES = frozenset({"security.capability", "security.ima", "security.evm"})
@@ -156,19 +157,40 @@ def read_there(path: Path, *, secret: bool = False, most_bytes: int = MIB) -> by
     return None
 
 
+def read_to_give(option: str, path: str) -> bytes:
+    """What another account will have of a file that a user names. Root reads as who could lead it elsewhere. InputError
+    where it is no regular file: a link of a user's leads only where that user may read."""
+    if path == "-":
+        return read_bytes(path)
+    try:
+        with _led_to(Path(path)) as target:
+            data = _bounded(target, _MOST_GIVEN, os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise InputError(f"{option} {path}: {error.strerror}") from error
+    if data is None:
+        raise InputError(f"{option} {path}: expected a regular file of at most {_MOST_GIVEN // MIB} MiB")
+    return data
+
+
 def replace_file(path: Path, data: bytes, was: bytes) -> None:
     """Write beside and rename: whoever kills this leaves the old file or the new one. OSError.
 
     Root writes as the user who could lead the path elsewhere, if there is one. ``was``: what the old file must hold.
     The new one then has its owner, group, permissions (never set-uid) and attributes, such as access lists.
     """
-    is_link = path.is_symlink()  # asked once: in a sticky folder it may become one
+    with _led_to(path) as target, open(target, "rb", opener=_not_led) as old:
+        if old.read(len(was) + 1) != was:
+            raise OSError(errno.ESTALE, "it was changed meanwhile; run this again")
+        _put(target, data, lambda file: _make_alike(file, old.fileno()))
+
+
+@contextmanager
+def _led_to(path: Path) -> Iterator[Path]:
+    """Where a path leads, as the user who could lead it elsewhere. OSError."""
+    with led_by(path.parent):  # that user may serve what is there
+        is_link = path.is_symlink()  # asked once: in a sticky folder it may become one
     with led_by(path if is_link else path.parent):
-        target = path.resolve() if is_link else path.parent.resolve() / path.name
-        with open(target, "rb", opener=_not_led) as old:
-            if old.read(len(was) + 1) != was:
-                raise OSError(errno.ESTALE, "it was changed meanwhile; run this again")
-            _put(target, data, lambda file: _make_alike(file, old.fileno()))
+        yield Path(os.path.realpath(path)) if is_link else path.parent.resolve() / path.name
 
 
 def _is_so(path: Path, data: bytes, mode: int) -> bool:

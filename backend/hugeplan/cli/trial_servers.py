@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from hugeplan.cli import InputError
-from hugeplan.cli.files import read_text
+from hugeplan.cli.files import decode_text, read_to_give
 from hugeplan.cli.trial_document import About
 from hugeplan.cli.trial_shape import Wanted, settings_of, wanted, whole
 from hugeplan.documents.trial import TrialShape
@@ -73,8 +72,11 @@ def _data_bytes(arguments: argparse.Namespace, like: Wanted, most_bytes: int) ->
 def _postgresql(arguments: argparse.Namespace, like: Wanted, clients: int, row_bytes: int) -> postgresql.Plan:
     if arguments.schema and not arguments.script:
         raise InputError("--schema FILE needs --script FILE, which says what to run on it")
-    if arguments.schema and not os.access(arguments.schema, os.R_OK):
-        raise InputError(f"--schema {arguments.schema}: it cannot be read")
+    # Both go to the server's user, and are read before anything is made.
+    script, schema = (
+        None if file is None else read_to_give(option, file)
+        for option, file in (("--script", arguments.script), ("--schema", arguments.schema))
+    )
     needed = ("initdb", "pg_ctl", "postgres", *(("pgbench",) if arguments.script else ()))
     return postgresql.Plan(
         programs=find_programs(like.programs, needed),
@@ -82,8 +84,8 @@ def _postgresql(arguments: argparse.Namespace, like: Wanted, clients: int, row_b
         row_bytes=row_bytes,
         clients=clients,
         settings=settings_of(arguments.set),
-        script=None if arguments.script is None else read_text(arguments.script),
-        schema=None if arguments.schema is None else Path(arguments.schema),
+        script=None if script is None else decode_text(script, arguments.script),
+        schema=schema,
     )
 
 

@@ -43,7 +43,7 @@ class Plan:
     clients: int
     settings: Mapping[str, str] = field(default_factory=dict)
     script: str | None = None
-    schema: Path | None = None
+    schema: bytes | None = None
     pairs_per_block: int = 12
 
     @property
@@ -130,7 +130,7 @@ class PostgresqlSubject:
             return
         copied = server.folder / "schema.sql"  # the server's user may not be allowed to read the user's own file
         with created(copied) as file:
-            file.write(self.plan.schema.read_bytes())
+            file.write(self.plan.schema)
         server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copied), *connect, "postgres")
         with server.connect(LOAD_SECONDS) as connection:
             connection.execute("vacuum (freeze, analyze)")

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from hugeplan.artifacts.bundle import BundleFile
-from hugeplan.cli import InputError, import_inventory
+from hugeplan.cli import InputError, import_inventory, main
 from hugeplan.cli.files import read_bundle, write_bundle
 from hugeplan.cli.plan_inventory import write_artifacts
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.csv_table import read_csv
+from hugeplan.measuring.postgresql_server import PROGRAMS
 
 TABLE = "host,memory,engine,settings\nn,64GiB,postgresql,shared_buffers=4GB\n"
 WRITERS: tuple[Callable[[Path], None], ...] = (
@@ -66,3 +67,57 @@ def test_a_bundle_in_another_users_folder_is_read_as_that_user(everybodys: Path,
     (hers / name).chmod(0o600)
     with pytest.raises(InputError, match="Permission denied"):
         read_bundle(hers, "--diff")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")
+@pytest.mark.parametrize("option", ["--script", "--schema"])
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("file", "the memory does not suffice"),
+        ("root's link", "the memory does not suffice"),
+        ("link", "Permission denied"),
+        ("folder's link", "Permission denied"),
+        ("sticky link", "Permission denied"),
+        ("FIFO", "expected a regular file"),
+        ("no end", "expected a regular file of at most 256 MiB"),
+        ("loop", "Too many levels of symbolic links"),
+    ],
+)
+def test_what_a_servers_user_gets_is_read_as_who_could_lead_root(
+    option: str, how: str, said: str, everybodys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found by a security reader: with a user's link to it as its SQL, root's trial gave /etc/shadow away."""
+    hers, roots, other = everybodys / "hers", everybodys / "root", everybodys / "other.sql"
+    for folder in (hers, roots):
+        folder.mkdir(mode=0o700)
+    (roots / "secret").write_text("root's")
+    given = {"folder's link": hers / "way/secret", "sticky link": everybodys / "sql"}.get(how, hers / "sql")
+    link = given.parent if how == "folder's link" else given
+    match how:
+        case "file":
+            given.write_text("select 1;")
+            given.chmod(0o600)
+        case "FIFO":
+            os.mkfifo(given)
+        case "no end":
+            given.touch()
+            os.truncate(given, 1 << 40)
+        case "root's link":
+            given = roots / "sql"
+            given.symlink_to("secret")
+        case "loop":
+            given.symlink_to(given)
+        case _:
+            link.symlink_to(roots if how == "folder's link" else roots / "secret")
+    for path in (hers, *hers.iterdir(), *([link] if link.parent == everybodys else [])):
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    other.write_text("select 1;")
+    for name in (*PROGRAMS, "psql"):
+        (roots / name).touch()
+    both = {"--script": str(other), "--schema": str(other)} | {option: str(given)}
+    words = ["--bin-dir", str(roots), "--work-dir", str(roots / "work"), "--data-gib", "4000"]
+    status = main(["trial", "postgresql", *words, *(word for pair in both.items() for word in pair)])
+    assert said in capsys.readouterr().err
+    assert status == (1 if "memory" in said else 2)
+    assert not (roots / "work").exists()
