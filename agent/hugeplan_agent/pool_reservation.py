@@ -26,6 +26,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hugeplan_agent.ownership import users_mounts
+
 #: How long to wait for another owner; trials of a server take up to a minute.
 WAIT_SECONDS = float(os.environ.get("HUGEPLAN_HUGE_PAGES_LOCK_SECONDS", "60"))
 _POLL_SECONDS = 0.05
@@ -178,6 +180,8 @@ def _journal_path(places: Places) -> Path:
     folders.append(Path(tempfile.gettempdir()) / f"tlbbench-{os.geteuid()}")
     for folder in folders if places.journal_folder is None else [places.journal_folder]:
         with suppress(OSError):
+            if folder in users_mounts():  # what one says of owners is its user's word, as in reserve_journal.c
+                continue
             folder.mkdir(mode=0o700, exist_ok=True)
             found = folder.lstat()
             if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:

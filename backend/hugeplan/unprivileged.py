@@ -66,7 +66,7 @@ def require_own(
     folder in one that has been judged.
     """
     me, here, left = os.geteuid(), parent / "/", [*reversed(parent.absolute().parts)]
-    users = _users_mounts()
+    users = users_mounts()
     for _ in range(_MOST_STEPS):
         if not left:
             return
@@ -96,7 +96,7 @@ def require_own(
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _users_mounts() -> dict[str, int]:
+def users_mounts() -> dict[str, int]:
     """Who serves each mount of FUSE: what such a one says of owners is its own word, if it answers at all."""
     found: dict[str, int] = {}
     with suppress(OSError), open("/proc/self/mountinfo", "rb") as mounts:  # noqa: PTH123 - pathlib is not loaded

@@ -24,6 +24,7 @@ from hugeplan.documents.report import Inventory, Sample
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.observation import node_sample
 from hugeplan.planner.model import HardwareFacts, NodeFacts, NodeSample, ServerPlace
+from hugeplan.unprivileged import users_mounts
 
 _ASKED = frozenset({"databases", "processes", "units", "pools"})
 """Without one of these a plan would say that there is nothing to plan for."""
@@ -150,7 +151,10 @@ def _programs_of(host: Any, program: str | None, user: int) -> tuple[str | None,
 def _changeable(host: Any, file: str, own: Set[int]) -> str | None:
     """What others than these users could change on the way to a file. OSError."""
     top = host.root.resolve()
-    path = top / file[1:]
+    path, served = top / file[1:], users_mounts()
+    for each in map(os.path.normpath, (path, *path.parents)):
+        if served.get(each, 0) not in own:  # what such a mount says of owners is its user's word
+            return f"{each} (a mount of user {served[each]})"
     for above, each in enumerate((path, *path.parents)):
         at = each.lstat()  # a link's bits say that everybody may write
         is_kept = above > 1 and at.st_mode & stat.S_ISVTX  # /tmp: what is in it stays its owner's

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 from hugeplan_agent import ownership
+from hugeplan_agent.host import Host
+from hugeplan_agent.pool_reservation import Places, ReservationError, reservation
 
 from hugeplan.artifacts.bundle import BundleFile
-from hugeplan.cli import InputError, files, main
+from hugeplan.cli import InputError, files, main, this_node
 from hugeplan.cli.postgres_programs import find
 from hugeplan.cli.secrets import ENROLMENT_TOKEN_FILE, write_secret
 from hugeplan.unprivileged import require_own
@@ -125,6 +127,14 @@ def test_a_folder_of_a_users_mount_is_not_roots(folder: Path, name: str) -> None
             require_own(place / "in")
         with pytest.raises(OSError, match="could lead"):
             files.require_not_led(place / "in")
+        for way in (place, folder / "x/..", place / "x/.."):
+            said = this_node._changeable(Host("/"), str(way / name / "mariadbd"), {0})
+            assert said == f"{place} (a mount of user {NOBODY})"
+        with (
+            pytest.raises(ReservationError, match="no folder for the journal"),
+            reservation(Places(Path("/sys"), place)),
+        ):
+            pass
         require_own(folder)  # no mount but that one
     finally:
         libc.umount2(os.fsencode(place), 2)
