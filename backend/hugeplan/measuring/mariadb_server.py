@@ -104,6 +104,7 @@ class MariadbServer:
         self.program, self.folder, self.rows, self.row_bytes = program, folder, rows, row_bytes
         self.pool_bytes, self.settings, self.engine = pool_bytes, settings, engine
         self.user = _server_user()
+        self.held = folder
         self.pid = 0
 
     def command(self, *words: str) -> list[str]:
@@ -132,14 +133,14 @@ class MariadbServer:
         """Make the data folder and fill the table, by the server's own bootstrap."""
         # Whoever reaches the socket is its root. The outer one last: its owner may change what it holds.
         for path in (self.folder / "data", self.folder):
-            give(path, self.user)
+            self.held = give(path, self.user)
         path = self.folder / "load.sql"
         start = ["--initialize-insecure", f"--init-file={path}"] if self.engine == "mysql" else ["--bootstrap"]
-        with created(path) as file:
+        with created(self.held / path.name) as file:
             file.write(self._statements().encode())
             file.seek(0)
             command = self.command(*self._server(*start))
-            status, said = said_by(command, seconds=LOAD_SECONDS, cwd=self.folder, stdin=file.fileno())
+            status, said = said_by(command, seconds=LOAD_SECONDS, cwd=self.held, stdin=file.fileno())
         if status != 0:
             raise MariadbError(f"the table could not be loaded: {last_error(said)}")
 
@@ -156,6 +157,7 @@ class MariadbServer:
 
     def copy_of(self, other: MariadbServer) -> None:
         """The same data as another server's that is stopped."""
+        self.held = give(self.folder, self.user)
         if not is_copied(other.folder, self.folder, self.user):
             raise MariadbError(f"{other.folder} could not be copied to {self.folder}")
 
@@ -177,13 +179,13 @@ class MariadbServer:
             f"--large-pages={int(large_pages)}",
         )
         launch = [sys.executable, "-I", "-S", str(LAUNCHER), "on" if thp else "off"]
-        log = self.folder / "log"
+        log = self.held / "log"
         with created(log) as output:
             process = subprocess.Popen(  # noqa: S603 - our own command line
                 [*launch, *self.command(*self._server(*own))],
                 stdout=output,
                 stderr=output,
-                cwd=self.folder,
+                cwd=self.held,
                 **apart(),
             )
         self.pid = process.pid

@@ -129,7 +129,7 @@ class PostgresqlSubject:
             server.run("pgbench", "-i", "-q", "-s", str(self.plan.scale), "--unlogged-tables", *connect, "postgres")
             return
         copied = server.folder / "schema.sql"  # the server's user may not be allowed to read the user's own file
-        with created(copied) as file:
+        with created(server.held / copied.name) as file:
             file.write(self.plan.schema)
         server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copied), *connect, "postgres")
         with server.connect(LOAD_SECONDS) as connection:

@@ -202,9 +202,9 @@ class Pgbench:
     def _started(self) -> list[int]:
         """Every CPU's pgbench with its clients at the gate; process ids of the backends."""
         script = self.server.folder / "lookup.sql"
-        with created(script) as file:
+        with created(self.server.held / script.name) as file:
             file.write(self._script().encode())
-        with created(self.server.folder / PGBENCH_LOG) as log:
+        with created(self.server.held / PGBENCH_LOG) as log:
             for cpu, count in clients_per_cpu(self.case.clients, self.case.cpus).items():
                 self.clients[cpu] = self._start(script, cpu, count, log)
         return self._wait_for_all()
@@ -216,7 +216,7 @@ class Pgbench:
         how = apart()
         how["env"]["PGAPPNAME"] = _application(cpu)
         return subprocess.Popen(  # noqa: S603 - our own command line
-            command, stdout=subprocess.DEVNULL, stderr=log, cwd=self.server.folder, **how
+            command, stdout=subprocess.DEVNULL, stderr=log, cwd=self.server.held, **how
         )
 
     def _variables(self) -> list[str]:
@@ -254,7 +254,7 @@ class Pgbench:
 
         def all_wait() -> bool:
             if any(client.poll() is not None for client in self.clients.values()):
-                log = text_of(self.server.folder / PGBENCH_LOG).strip()
+                log = text_of(self.server.held / PGBENCH_LOG).strip()
                 raise ServerError(
                     f"pgbench ended before its time: {log.splitlines()[-1] if log else 'it said nothing'}"
                 )

@@ -8,7 +8,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,7 @@ from hugeplan.measuring.user_programs import (
     SAID_SECONDS,
     as_user,
     created,
+    found,
     give,
     is_copied,
     is_done,
@@ -125,13 +126,14 @@ class Server:
         self.user = server_user()
         self._nice = ["nice", "-n", str(niceness)] if niceness and os.geteuid() == 0 else []
         self.data = folder / "data"
+        self.held = folder
 
     def command(self, *words: str) -> list[str]:
         """The command line of one of PostgreSQL's programs, with the wanted priority and user."""
         return [*self._nice, *as_user(self.user), str(self.programs / words[0]), *words[1:]]
 
     def _run(self, *words: str, seconds: float = SAID_SECONDS) -> str:
-        status, said = said_by(self.command(*words), seconds=seconds, cwd=self.folder)
+        status, said = said_by(self.command(*words), seconds=seconds, cwd=self.held)
         if status != 0:
             raise ServerError(f"{words[0]} failed: {[f'status {status}', *said.strip().splitlines()][-1]}")
         return said
@@ -145,7 +147,7 @@ class Server:
         if os.path.lexists(self.folder / "loaded"):
             return
         is_done([*as_user(self.user), *REMOVING, str(self.data)])
-        give(self.folder, self.user)
+        self.held = give(self.folder, self.user)
         # initdb's trial servers would take pages that were reserved for another; older ones have no such option.
         without = ("--set=huge_pages=off",) if self.version >= 16 else ()
         self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "-N", *without)
@@ -155,13 +157,14 @@ class Server:
             else:
                 with self.connect(LOAD_SECONDS) as connection:
                     self._load(connection)
-        created(self.folder / "loaded").close()
+        created(self.held / "loaded").close()
 
     def prepare_copy_of(self, other: Server) -> None:
         """Copy another server's loaded data folder; both then hold the same blocks in the same order."""
         if os.path.lexists(self.folder / "loaded"):
             return
         remove(self.folder)
+        self.held = give(self.folder, self.user)
         if not is_copied(other.folder, self.folder, self.user):
             raise ServerError(f"{other.folder} could not be copied to {self.folder}")
 
@@ -202,8 +205,12 @@ class Server:
             *(f"{name} = '{value}'" for name, value in self.settings.items()),
             "",
         )
-        with created(self.data / "postgresql.auto.conf") as file:
+        with created(self.held / "settings") as file:
             file.write("\n".join(lines).encode())
+        copying = ("cp", str(self.folder / "settings"), str(self.data / "postgresql.auto.conf"))
+        status, said = said_by([*as_user(self.user), *copying], cwd=self.held)
+        if status != 0:
+            raise ServerError(f"the settings cannot be written: {said.strip()}")
 
     def huge_pages_needed(self, page_bytes: int) -> int:
         """What the server itself says it needs. Before PostgreSQL 15, which cannot tell: a twelfth above the pool."""
@@ -222,7 +229,7 @@ class Server:
         try:
             self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-l", str(log), "start")
         except ServerError as problem:
-            raise ServerError(f"the server did not start: {_last_reason(log) or problem}") from problem
+            raise ServerError(f"the server did not start: {_last_reason(self.held / log.name) or problem}") from problem
         try:
             yield
         finally:
@@ -235,22 +242,21 @@ class Server:
         link in the socket's place is not followed: it may lead to where root waits for good.
         """
         link = self.folder.parent / ".s.PGSQL.5432"
-        with _CONNECTING:
+        with _CONNECTING, ExitStack() as after:
             try:
-                found = os.open(self.folder / link.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+                held = after.enter_context(found(self.held / link.name))
             except OSError as problem:
                 raise ServerError(f"the server's socket is not there: {problem.strerror}") from problem
             ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PG")}
             try:
                 link.unlink(missing_ok=True)
-                link.symlink_to(f"/proc/self/fd/{found}")
+                link.symlink_to(f"/proc/self/fd/{held}")
                 who = "user=postgres dbname=postgres password=none"  # which is then not looked up in ~/.pgpass
                 made = ControlConnection.connect(who, host=str(link.parent), connect_timeout=60, autocommit=True)
                 made.answer_seconds = answer_seconds
                 return made
             finally:
                 link.unlink(missing_ok=True)
-                os.close(found)
                 os.environ.update(ours)
 
     def own(self, pid: int) -> int:

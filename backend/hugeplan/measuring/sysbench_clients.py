@@ -151,9 +151,8 @@ class Sysbench:
         return [(begin, ended) for begin, ended in _DONE.iter_unpack(said)]
 
     def _start(self, cpu: int, count: int, pipes: list[int]) -> tuple[subprocess.Popen[bytes], BinaryIO]:
-        folder = self.server.folder
-        script = folder / f"lookups-{cpu}.lua"
-        with created(script) as file:
+        script = self.server.folder / f"lookups-{cpu}.lua"
+        with created(self.server.held / script.name) as file:
             file.write(SCRIPT.encode())
         words = [
             *("taskset", "-c", str(cpu), self.sysbench, str(script)),
@@ -168,7 +167,7 @@ class Sysbench:
             *(f"--{name}={pipe}" for name, pipe in zip(("even", "odd", "done"), pipes, strict=True)),
             "run",
         ]
-        output = created(folder / f"sysbench-{cpu}.log")
+        output = created(self.server.held / f"sysbench-{cpu}.log")
         process = subprocess.Popen(  # noqa: S603 - our own command line, as the owner of the script
             self.server.command(*words), stdout=output, stderr=output, pass_fds=pipes, **apart()
         )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import selectors
-import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -36,7 +36,7 @@ def created(path: Path) -> BinaryIO:
 
     That user may have put links there: what they name is neither followed nor changed. OSError where it goes on so.
     """
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(FileNotFoundError):
             os.unlink(path.name, dir_fd=folder)
@@ -48,16 +48,31 @@ def created(path: Path) -> BinaryIO:
         os.close(folder)
 
 
+@contextmanager
+def found(path: Path) -> Iterator[int]:
+    """What lies there, unopened (O_PATH), be it a link. OSError, also for a mount: whoever asks its server waits."""
+    with ExitStack() as after:
+        mounts = set()
+        for one, more in ((path.parent, 0), (path, os.O_NOFOLLOW)):
+            held = os.open(one, os.O_PATH | os.O_CLOEXEC | more)
+            after.callback(os.close, held)
+            about = Path(f"/proc/self/fdinfo/{held}").read_text(encoding="ascii")
+            mounts.add(about.partition("mnt_id:")[2].split()[0])
+        if len(mounts) > 1:
+            raise OSError(errno.EXDEV, f"{path} is a mount")
+        yield held
+
+
 def text_of(path: Path) -> str:
     """The first MiB of a file in a folder that belongs to a server's user. OSError where it is no regular file.
 
-    A link is not followed and nobody waits at a FIFO: the user may have put either in the file's place.
+    A link is not followed and nobody waits at a FIFO or a mount: the user may have put each in the file's place.
     """
-    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(opened, "rb") as file:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
+    with found(path) as held:
+        if not stat.S_ISREG(os.fstat(held).st_mode):
             raise OSError(f"{path} is not a regular file")
-        return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
+        with open(f"/proc/self/fd/{held}", "rb") as file:  # noqa: PTH123 - no path, but what is held
+            return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
 
 
 def apart() -> dict[str, Any]:
@@ -76,17 +91,20 @@ def as_user(user: str) -> list[str]:
     return words_before(account.pw_uid, account.pw_gid) if account else []
 
 
-def give(folder: Path, user: str) -> None:
-    """A folder for a server's user alone; the one above it must be ours."""
+def give(folder: Path, user: str) -> Path:
+    """A folder for a server's user alone; the one above it must be ours. By the way that is answered we go to it from
+    then on, until we end: over its path that user may mount what root waits at for good."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    os.fchmod(held, 0o700)
     if user:
-        shutil.chown(folder, user, pwd.getpwnam(user).pw_gid)
+        account = pwd.getpwnam(user)
+        os.fchown(held, account.pw_uid, account.pw_gid)
+    return Path(f"/proc/self/fd/{held}")
 
 
 def is_copied(source: Path, target: Path, user: str) -> bool:
     """Copy a server's folder, as its user: who owns it may put links there meanwhile, which root would follow."""
-    give(target, user)
     copying = [*as_user(user), "cp", "-a", "--reflink=auto", f"{source}/.", str(target)]
     return said_by(copying, seconds=LOAD_SECONDS)[0] == 0
 

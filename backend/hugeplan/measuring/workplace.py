@@ -32,6 +32,7 @@ from hugeplan_agent.apart import Apart as AgentsChild
 from hugeplan_agent.collectors.process_table import read_status
 from hugeplan_agent.errors import CollectError
 from hugeplan_agent.host import Host
+from hugeplan_agent.ownership import users_mounts
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
 from hugeplan.measuring.user_programs import VARIABLE, is_done, text_of
@@ -166,7 +167,10 @@ def remove(folder: Path) -> None:
 def _given(folder: Path, _: Host) -> list[tuple[int, int, str]]:
     """Owner, group and path of each folder that root gave away, itself or below. Root looks into none of them."""
     found, waiting, device = list[tuple[int, int, str]](), [folder], folder.parent.stat().st_dev
+    mounts = users_mounts()
     for path in waiting:
+        if path in mounts:
+            raise OSError(f"{path} is a mount")  # a look might wait for good
         with suppress(FileNotFoundError):
             at = path.lstat()
             if not stat.S_ISDIR(at.st_mode):
@@ -254,8 +258,9 @@ def _programs(folder: Path, caller: int, is_first: bool, host: Host) -> list[tup
     folder is a proof of the server's user's alone. ``is_first``: only who does, and who is of such a session.
     """
     began, mark, sessions, ours = 0, None, set[int](), {os.geteuid()}
+    mounts = users_mounts()  # of the server's user, whom their owner says for themselves
     with suppress(OSError):
-        ours.update(path.lstat().st_uid for path in folder.iterdir())  # the server's user
+        ours.update(mounts[path][0] if path in mounts else path.lstat().st_uid for path in folder.iterdir())
     with suppress(OSError, ValueError):
         first, name = text_of(folder / _LOCK).split()
         began, mark = int(first), f"{VARIABLE}={name}"

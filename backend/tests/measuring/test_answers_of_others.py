@@ -75,7 +75,7 @@ def listener(folder: Path, answer: Answering) -> Iterator[Server]:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         server = Server.__new__(Server)
-        server.folder = folder / "a"
+        server.folder = server.held = folder / "a"
         yield server
     thread.join(10)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -70,7 +71,9 @@ from hugeplan.measuring.postgresql_server import Server, ServerError
 folder, held = Path(sys.argv[1]), int(sys.argv[2])
 server = Server.__new__(Server)
 server.folder, server.data, server.user = folder / "a", folder / "a/data", "nobody"
+server.held = Path(sys.argv[3])
 """
+END = "workplace.end_programs(folder)"
 CONNECT = """
 try:
     server.connect()
@@ -108,7 +111,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("data", "workplace.end_programs(folder)"),
+        ("data", END),
         ("data", "(folder / 'lock').write_bytes(b''); workplace.remove_leftovers(folder.parent)"),
         ("loaded", "server.prepare()"),
         (".s.PGSQL.5432", CONNECT),
@@ -124,7 +127,7 @@ def test_a_link_of_a_servers_user_holds_root_up_nowhere(held: int, name: str, co
         (folder / "a" / name).symlink_to(f"/proc/{held}/cwd/x")
         os.chown(folder / "a", NOBODY, NOBODY)
         place.chmod(0o755)
-        words = [sys.executable, "-c", BEGIN + code, str(folder), str(held)]
+        words = [sys.executable, "-c", BEGIN + code, str(folder), str(held), str(folder / "a")]
         with subprocess.Popen(words) as root:
             try:
                 if code == ROWS:  # its user waits, and root for it: a signal ends that
@@ -134,6 +137,59 @@ def test_a_link_of_a_servers_user_holds_root_up_nowhere(held: int, name: str, co
             finally:
                 root.kill()
                 os.killpg(os.getpgid(held), signal.SIGKILL)  # who waits for it waits no longer
+
+
+LOG = """
+from hugeplan.measuring.user_programs import created, text_of
+created(server.held / "new").close()
+try:
+    print(text_of(server.held / "log"))
+except OSError:
+    pass
+"""
+RUN = "server.command = lambda *_: ['true']; server._run()"
+REMOVE = """
+try:
+    workplace.remove(folder)
+except OSError as problem:
+    sys.exit(None if "is a mount" in str(problem) else 1)
+sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("", CONNECT), ("", LOG), ("", RUN), ("", END), ("", REMOVE), (".s.PGSQL.5432", CONNECT), ("log", LOG)],
+    ids=["connect", "log", "run", "end", "remove", "over the socket", "over the log"],
+)
+def test_a_mount_of_a_servers_user_holds_root_up_nowhere(name: str, code: str) -> None:
+    """One of FUSE over the folder that root gave, which answers nothing: root goes by the folder that it held before.
+    What runs below is ended, and what cannot be removed is said."""
+    libc = ctypes.CDLL(None)
+    with folder_for_all() as place, ExitStack() as after:
+        place.chmod(0o755)
+        folder = place / "trial-x"
+        held, over = give(folder / "a", "nobody"), folder / "a" / name
+        if name:
+            over.touch()
+        (folder / "lock").write_bytes(b"")
+        program = subprocess.Popen(["/bin/sleep", "300"], cwd=folder / "a", env={}, user=NOBODY)
+        after.callback(program.wait)
+        after.callback(program.kill)
+        served = os.open("/dev/fuse", os.O_RDWR)
+        after.callback(os.close, served)  # who waits for it waits no longer
+        mode = 0o100000 if name else 0o40000
+        options = f"fd={served},rootmode={mode:o},user_id={NOBODY},group_id={NOBODY},allow_other,default_permissions"
+        if libc.mount(b"x", os.fsencode(over), b"fuse", 6, options.encode()):
+            pytest.skip("SKIP: no right to mount")
+        after.callback(libc.umount2, os.fsencode(over), 2)
+        words = [sys.executable, "-c", BEGIN + code, str(folder), "0", str(held)]
+        with subprocess.Popen(words, pass_fds=[int(held.name)]) as root:
+            try:
+                assert root.wait(HOLD_SECONDS / 2) == 0
+                assert code != END or program.wait(HOLD_SECONDS / 2) == -signal.SIGKILL
+            finally:
+                after.close()
 
 
 @pytest.mark.parametrize("is_mount", [False, True])
