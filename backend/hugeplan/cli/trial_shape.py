@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from hugeplan.cli.this_node import observe
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import DatabaseInstance, ObservedDatabase
 from hugeplan.planner.observation.databases import as_instance, canonical_engine, instance_names
+from hugeplan.planner.observation.server_owners import ServerOwners
 
 DEFAULT_ROW_BYTES = 128
 DEFAULT_CLIENTS = 8
@@ -59,7 +61,7 @@ def wanted(arguments: argparse.Namespace, engine: str) -> Wanted:
         found = _named([d for d in request.databases if d.engine == engine], arguments.instance, arguments.plan, engine)
         return Wanted(found, given or _programs_of_running(found.name, engine))
     if arguments.instance is not None:
-        names, running = _running(engine)
+        names, running, _ = _running(engine)
         instances = [as_instance(d, names[d.key], DemandContext()) for d in running]
         found = _named(instances, arguments.instance, "this node", engine)
         server = next(d for d in running if names[d.key] == found.name)
@@ -79,17 +81,20 @@ def _named(found: Sequence[DatabaseInstance], name: str | None, where: str, engi
     return found[0]
 
 
-def _running(engine: str) -> tuple[Mapping[str, str], list[ObservedDatabase]]:
+def _running(engine: str) -> tuple[Mapping[str, str], list[ObservedDatabase], list[ObservedDatabase]]:
+    """The servers' names, all of them, and those that no other user may have started."""
     _, sample = observe()
     known = [d for d in sample.databases or () if canonical_engine(d.engine) == engine]
-    return instance_names(known), known
+    is_of_user = ServerOwners.of(sample).is_of_user
+    own = [d for d in known if d.owner_uid == os.geteuid() != 0 or not is_of_user(d.key, d.unit, d.owner_uid)]
+    return instance_names(known), known, own
 
 
 def _programs_of_running(name: str | None, engine: str) -> Path | None:
     """The programs of the running server of that name, else of the only one; None where none runs or several do."""
-    names, running = _running(engine)
+    names, _, running = _running(engine)  # a stranger stops no trial
     chosen = [d for d in running if names[d.key] == name] or running
-    usable = [d for d in chosen if not (d.place and d.place.programs_refused)] or chosen  # a stranger stops no trial
+    usable = [d for d in chosen if not (d.place and d.place.programs_refused)] or chosen
     folders = {folder for d in usable if (folder := _programs(d)) is not None}
     return folders.pop() if len(folders) == 1 else None
 

@@ -567,6 +567,28 @@ def test_a_trial_says_whose_programs_it_does_not_run(monkeypatch: pytest.MonkeyP
     assert trial_shape.wanted(asked, "postgresql").programs == Path("/usr/lib/bin")  # a stranger stops no trial
 
 
+@pytest.mark.parametrize("place", [{"programs_directory": "/usr/bin"}, {"programs_refused": "/home/m (owner 1001)"}])
+@pytest.mark.parametrize(("uid", "is_own"), [(0, False), (1002, False), (1001, True)])
+def test_a_users_program_called_after_an_engine_is_no_server_to_measure_like(
+    place: dict[str, str], uid: int, is_own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/usr/bin/sleep, called mariadbd: no trial began, for want of a mariadbd in /usr/bin."""
+    hers = replace(OF_A_USER, owner_uid=1001, place=ServerPlace(data_directory="/d", **place))
+    running = [hers]
+    monkeypatch.setattr(trial_shape, "observe", lambda: (None, NodeSample(databases=tuple(running))))
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    asked = argparse.Namespace(plan=None, instance=None, bin_dir=None)
+    if not is_own:
+        assert trial_shape.wanted(asked, "postgresql").programs is None
+        running.append(replace(BUSY, place=ServerPlace(data_directory="/e", programs_directory="/usr/lib/bin")))
+        assert trial_shape.wanted(asked, "postgresql").programs == Path("/usr/lib/bin")
+    elif "programs_refused" in place:
+        with pytest.raises(InputError, match="not taken"):
+            trial_shape.wanted(asked, "postgresql")
+    else:
+        assert trial_shape.wanted(asked, "postgresql").programs == Path("/usr/bin")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root gives files away")
 def test_a_folder_of_somebody_else_is_no_servers_place(tmp_path: Path) -> None:
     host = Host(tmp_path)
