@@ -92,7 +92,9 @@ async def test_some_credentials_leave_room_for_others(
         answers = [await client.post("/api/v1/fleet/plan", json={}) for _ in range(5)]
         counts.append(sum(answer.status_code == 202 for answer in answers))
     assert counts == [4, 2, 1, 1, 0]
-    assert assert_problem(answers[-1], 409, "conflict")["detail"].startswith("8 fleet plans have not ended, too many for")
+    assert assert_problem(answers[-1], 409, "conflict")["detail"].startswith(
+        "8 fleet plans have not ended, too many for"
+    )
 
 
 async def test_a_job_is_as_large_as_what_is_stored_of_it(service: Service) -> None:
