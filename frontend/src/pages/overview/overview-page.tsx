@@ -15,7 +15,7 @@ import { ErrorState } from "@/components/ui/states";
 import { Term, TermMark } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
-import { formatCount, formatCounted, formatShare } from "@/lib/units";
+import { formatCount, formatCounted, formatShare, NBSP } from "@/lib/units";
 import type { NodeSelection } from "@/search";
 import { ChangesCard } from "./changes-card";
 import { fleetHeadline, fleetParts } from "./fleet-summary";
@@ -182,7 +182,8 @@ function FleetStats({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelectio
               "fractured: unknown"
             ) : (
               "none of them fractured"
-            )}{" "}
+            )}
+            {NBSP}
             <TermMark name="effective-page-size" of="fractured" />
           </>
         }
