@@ -152,6 +152,15 @@ async def pending(
     return (await session.scalars(statement.limit(limit))).all()
 
 
+async def known_names(session: ReadSession) -> dict[str, str | None]:
+    """What each machine that was asked for is called: its node's name, else its newest token's."""
+    machine_id = EnrolmentRequestRow.node_machine_id
+    newest = select(Token.name).where(Token.machine_id == machine_id).order_by(Token.created_at.desc()).limit(1)
+    statement = select(machine_id, func.coalesce(NodeRow.name, newest.scalar_subquery()))
+    rows = await session.execute(statement.outerjoin(NodeRow, NodeRow.machine_id == machine_id).distinct())
+    return {row[0]: row[1] for row in rows}
+
+
 async def decide(
     session: WriteSession, request_id: UUID, decision: str, name: str, now: datetime
 ) -> EnrolmentRequestRow | None:

@@ -7,9 +7,11 @@ from enum import StrEnum
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from hugeplan.api.schemas import JsonObject, MachineId, Name, RequestModel, ResponseModel
+from hugeplan.documents.bounds import NameOfAny
+from hugeplan.planner.printable import printable
 
 
 class Role(StrEnum):
@@ -107,7 +109,7 @@ class EnrolmentRequest(RequestModel):
     """
 
     machine_id: MachineId
-    node_name: Name
+    node_name: Annotated[NameOfAny, AfterValidator(printable)]
     current_token: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
     boot_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     clone_hints: CloneHints | None = None

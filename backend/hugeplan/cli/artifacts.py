@@ -14,6 +14,7 @@ from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
 from hugeplan.cli.files import read_bundle, write_bundle, write_file, write_none
 from hugeplan.cli.plan_document import PlanDocument, read_plan
+from hugeplan.planner.printable import one_line
 
 EPILOG: Final = """\
 exit status: 0 written (or no difference), 1 the plan does not fit or --diff found a difference, 2 wrong input
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is None and arguments.zip is None:
         for artifact in artifacts:
             mark = f"{artifact.step:>2}." if artifact.step is not None else "   "
-            print(f"{mark} {artifact.kind}: {artifact.filename}: {artifact.summary}")
+            print(f"{mark} {one_line(f'{artifact.kind}: {artifact.filename}: {artifact.summary}')}")
     return 0
 
 
@@ -107,5 +108,5 @@ def _print_diff(arguments: argparse.Namespace, files: Sequence[BundleFile]) -> i
         before = list(bundle(document.plan.node, document.plan.headline, artifacts))
     found = changes(before, files)
     for change in found:
-        sys.stdout.write(f"{change.change}: {change.path}\n{change.diff}")
+        sys.stdout.write(f"{change.change}: {one_line(change.path)}\n{change.diff}")
     return EXIT_FAILED if found else 0

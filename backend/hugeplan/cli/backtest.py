@@ -18,6 +18,7 @@ from hugeplan.planner.evaluation.backtest import (
     counts_by_group,
     headline,
 )
+from hugeplan.planner.printable import one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +120,7 @@ def _run_trials(arguments: argparse.Namespace) -> int:
         predicted = [row for row in rows if row["size"]["predicted"]]
         inside = [row for row in predicted if _is_inside(row["size"])]
         by_type = groupby(rows, key=lambda row: row["machine_type"] or "unknown machine type")
-        lines = [line for kind, of_type in by_type for line in (kind, *map(_trial_line, of_type))]
+        lines = [line for kind, of_type in by_type for line in (one_line(kind, 80), *map(_trial_line, of_type))]
     if arguments.json:
         answer = {"items": rows, "predicted": len(predicted), "inside": len(inside)}
         json.dump(answer, sys.stdout, indent=1)
@@ -142,13 +143,13 @@ def _is_inside(size: dict[str, Any]) -> bool:
 def _trial_line(row: dict[str, Any]) -> str:
     size, made = row["size"], row["size"]["predicted"]
     return _TRIAL_LINE.format(
-        row["started_at"][:10],
-        row["node_name"][:17],
-        f"{row['engine']} {row['version'] or ''}"[:21],
-        size["page_size"],
+        one_line(row["started_at"], 10),
+        one_line(row["node_name"], 17),
+        one_line(f"{row['engine']} {row['version'] or ''}", 21),
+        one_line(size["page_size"], 80),
         _percent(size["gain"]),
         "unknown" if made is None else _percent(made),
-        "" if made is None else _CLASSES.get(made["error_class"], made["error_class"]),
+        "" if made is None else _CLASSES.get(made["error_class"], one_line(made["error_class"], 80)),
         "no curves" if made is None else "inside" if _is_inside(size) else "outside",
     )
 

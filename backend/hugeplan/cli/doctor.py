@@ -18,7 +18,7 @@ from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate, server_release
 from hugeplan.http_answer import whole_answer
-from hugeplan.planner.printable import printable
+from hugeplan.planner.printable import one_line
 from hugeplan.settings import Settings, is_loopback
 
 MAX_CLOCK_SECONDS = 5.0
@@ -155,7 +155,7 @@ def check_tokens(_: Settings, connection: _Connection) -> Iterator[Result]:
         others = f" and {len(soon) - 1} more" if len(soon) > 1 else ""
         yield Result(
             "attention",
-            f"The token {printable(str(name))}{others} will end within {SOON_DAYS} days."
+            f"The token {one_line(name, 80)}{others} will end within {SOON_DAYS} days."
             f" Run: hugeplan token rotate {first}",
         )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from hugeplan.access import enrolments
+from hugeplan.access import enrolment_repository, enrolments
 from hugeplan.access.schemas import EnrolmentDecision, PendingEnrolment
 from hugeplan.cli.token import listed, note, print_from_database, user_name, uuid
 from hugeplan.db.session import WriteSession
+from hugeplan.planner.printable import one_line
 from hugeplan.settings import Settings
 
 _DECISIONS = {"approve": enrolments.APPROVED, "refuse": enrolments.REFUSED}
@@ -24,17 +25,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         decision.add_argument("id", type=uuid, help="of hugeplan enrolment list")
 
 
-def _line(asked: PendingEnrolment) -> str:
-    state = f"{asked.decision} by {asked.decided_by}" if asked.decision else "waits"
-    where = asked.address or "an unknown address"
-    return (
-        f"{asked.id}  {asked.node_name}  {state}\n    machine {asked.node_machine_id}, asked {asked.attempts} times"
-        f" from {where}, last {asked.last_asked_at:%Y-%m-%d %H:%M:%S}Z\n    {asked.reason}"
+def _lines(asked: PendingEnrolment, known: str | None) -> str:
+    """The known machine that an approval lets the asker be stands first; all else is what the asker says."""
+    state = f"{asked.decision} by {one_line(asked.decided_by, 80)}" if asked.decision else "waits"
+    lines = (
+        f"{asked.id}  {one_line(known or 'without a name', 80)}  {state}",
+        f"    machine {asked.node_machine_id}, asked {asked.attempts} times from"
+        f" {one_line(asked.address or 'an unknown address', 80)}, last {asked.last_asked_at:%Y-%m-%d %H:%M:%S}Z",
+        f"    calls itself {one_line(asked.node_name, 60)}",
+        f"    {one_line(asked.reason)}",
     )
+    return "\n".join(lines)
 
 
 async def _list(session: WriteSession, *_: object) -> str:
-    return await listed(partial(enrolments.list_pending, session), _line) or "No machine waits for a decision."
+    known = await enrolment_repository.known_names(session)
+    ask = partial(enrolments.list_pending, session)
+    lines = await listed(ask, lambda asked: _lines(asked, known.get(asked.node_machine_id)))
+    return lines or "No machine waits for a decision."
 
 
 async def _decide(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
@@ -43,7 +51,8 @@ async def _decide(session: WriteSession, arguments: argparse.Namespace, _: Setti
     decided = await enrolments.decide(session, who, arguments.id, word)
     machine = decided.node_machine_id
     await note(session, "enrolment", "enrolment_requests_decide", "machine", machine, decision=word.decision)
-    return f"{decided.node_name} is {word.decision}."
+    known = (await enrolment_repository.known_names(session)).get(machine)
+    return f"{one_line(known or 'The machine without a name', 80)} (machine {machine}) is {word.decision}."
 
 
 def run(arguments: argparse.Namespace) -> int:

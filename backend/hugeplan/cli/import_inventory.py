@@ -19,6 +19,7 @@ from hugeplan.inventory.csv_table import COLUMNS, read_csv
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.object_files import scenarios as planned_scenarios
+from hugeplan.planner.printable import one_line
 
 if TYPE_CHECKING:
     from hugeplan.cli.service_client import ServiceClient
@@ -146,7 +147,8 @@ def _keep(client: ServiceClient, source: str, batch: list[tuple[str, str]]) -> l
     with client.understood():
         receipt = json.loads(answer.content)
         for kept in receipt["scenarios"]:
-            print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
+            what = "created" if kept["created"] else "replaced"
+            print(f"{one_line(kept['name'], 80)}: {what}, {one_line(kept['id'], 80)}")
         return [(one["name"], one["reason"]) for one in receipt.get("refused", ())]
 
 

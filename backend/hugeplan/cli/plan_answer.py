@@ -54,14 +54,14 @@ def plan_answer(plan: Plan, artifacts: Sequence[Artifact], *, basis: Sequence[st
     blocks = []
     for title, lines in sections:
         if lines:
-            shown = [part for line in lines for part in _shown(f"  {line}" if title else line)]
+            shown = [part for line in lines for part in _shown(line, "  " if title else "")]
             blocks.append("\n".join([*([title] if title else []), *shown]))
     return "\n\n".join(blocks) + "\n"
 
 
-def _shown(line: str) -> list[str]:
+def _shown(line: str, indent: str) -> list[str]:
     """Sentences are wrapped; what a reader pastes into a shell is not."""
-    return [line] if line.lstrip().startswith(("$ ", "> ")) else wrapped(line)
+    return [indent + line] if line.lstrip().startswith(("$ ", "> ")) else wrapped(line, indent)
 
 
 def _shortfall(plan: Plan) -> list[str]:

@@ -16,6 +16,7 @@ from hugeplan.documents import plans
 from hugeplan.documents.bounds import adapter
 from hugeplan.documents.plan_digest import FORMAT, is_unchanged, short
 from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.printable import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class PlanDocument:
     def name(self) -> str:
         """``plan 7f3a-91c2-5d0e-b846 of db-7``; without the digest where the plan was not kept by a service."""
         digest = "" if self.digest is None else f" {short(self.digest)}"
-        return f"plan{digest} of {self.plan.node}"
+        return f"plan{digest} of {one_line(self.plan.node, 80)}"
 
     @property
     def headline(self) -> str:

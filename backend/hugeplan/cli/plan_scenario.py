@@ -25,6 +25,7 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import DatabaseInstance, HardwareFacts, Plan, PlanRequest, State, Tenant
 from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
+from hugeplan.planner.printable import one_line
 from hugeplan.planner.units import parse_whole_number
 from hugeplan.scenario_file import ScenarioFileError, line_of, load, to_request
 from hugeplan.scenario_file.quantities import parse_page_choice, parse_quantity
@@ -62,7 +63,7 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
     else:
         lines = basis_lines(request, found, basis)
         text_of = plan_text(found, artifacts) if arguments.verbose else plan_answer(found, artifacts, basis=lines)
-        sys.stdout.write(text_of if not arguments.verbose else text_of + "\n" + "\n".join(lines) + "\n")
+        sys.stdout.write(text_of if not arguments.verbose else text_of + "\n" + "\n".join(map(one_line, lines)) + "\n")
         if why_not is not None:
             sys.stdout.write("\n" + why_not + "\n")
     return exit_status(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.model import LedgerKind, Plan, Range, State, subject_words
 from hugeplan.planner.pages import page_label
+from hugeplan.planner.printable import one_line
 from hugeplan.planner.sentences import tables_were_read
 from hugeplan.planner.units import format_bytes, format_chance, format_change
 
@@ -38,7 +39,7 @@ def plan_text(plan: Plan, artifacts: Sequence[Artifact]) -> str:
     for title, lines in sections:
         if lines:
             head = [title] if title else []
-            shown = [part for line in lines for part in wrapped(f"  {line}")] if title else lines
+            shown = [part for line in lines for part in wrapped(line, "  ")] if title else map(one_line, lines)
             blocks.append("\n".join([*head, *shown]))
     return "\n\n".join(blocks) + "\n"
 

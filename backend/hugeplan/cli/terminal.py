@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, TextIO
 
-from hugeplan.planner.printable import escaped
+from hugeplan.planner.printable import BLANKS, escaped
 
 #: New lines and tabs lay a table out; everything else that is not printable is looked at one by one.
 _PLAIN = str.maketrans("", "", "\n\t")
@@ -33,7 +33,9 @@ class TameText:
 
     def write(self, text: str) -> int:
         """Write ``text``, tamed."""
-        line = text[:-1].replace("\n", escaped("\n")) + text[-1:] if self._by_line else text
+        line = text
+        if self._by_line:
+            line = BLANKS.sub("  ", text[:-1]).replace("\n", escaped("\n")) + text[-1:]
         self._stream.write(tame(line))
         return len(text)
 

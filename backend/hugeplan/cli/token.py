@@ -23,6 +23,7 @@ from hugeplan.db.alone import is_unavailable
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ConflictError, ForbiddenError, NotFoundError
+from hugeplan.planner.printable import one_line
 from hugeplan.settings import Settings
 
 Action = Callable[[WriteSession, argparse.Namespace, Settings], Awaitable[str]]
@@ -76,7 +77,7 @@ async def _create(session: WriteSession, arguments: argparse.Namespace, _: Setti
 
 async def _list(session: WriteSession, _: argparse.Namespace, __: Settings) -> str:
     ask = partial(service.list_tokens, session, include_revoked=False)
-    lines = await listed(ask, lambda t: f"{t.id}  {t.role:<9}  {t.expires_at or 'never ends'}  {t.name}")
+    lines = await listed(ask, lambda t: f"{t.id}  {t.role:<9}  {t.expires_at or 'never ends'}  {one_line(t.name, 80)}")
     return lines or "There is no usable token."
 
 

@@ -13,6 +13,7 @@ from hugeplan.cli.files import read_json
 from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import read_plan
 from hugeplan.planner.model import State, subject_words
+from hugeplan.planner.printable import one_line
 from hugeplan.proof import Observation, Verdict, verify
 from hugeplan.proof.causes import Cause
 from hugeplan.proof.verdict import Outcome
@@ -98,7 +99,7 @@ def verdict_text(name: str, found: Verdict) -> str:
     }[found.outcome]
     if found.next_step is not None:
         said = f"{said.removesuffix('.')} yet. Next: {found.next_step}"
-    return "\n".join([*lines, said, ""])
+    return "\n".join(map(one_line, [*lines, said, ""]))
 
 
 def _report(path: str) -> Observation:

@@ -34,6 +34,13 @@ def refuse_absurd_time(value: datetime) -> datetime:
     return value
 
 
+def refuse_unprintable(value: str) -> str:
+    """``value``, or ValueError where it would not be shown on one line, as it is."""
+    if not value.isprintable():
+        raise ValueError("one line of printable characters")
+    return value
+
+
 ByteCount = Annotated[int, Field(ge=0, le=MAX_BYTES)]
 PageCount = Annotated[int, Field(ge=0, le=MAX_PAGES)]
 PageBytes = Annotated[int, Field(ge=1, le=2**44, description="A page size in bytes")]
@@ -41,7 +48,9 @@ SmallCount = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Nanoseconds = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 FiniteFloat = Annotated[float, Field(ge=-1e300, le=1e300, allow_inf_nan=False)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+NameOfAny = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+"""As an agent says it; it is stored ``printable``."""
+Name = Annotated[NameOfAny, AfterValidator(refuse_unprintable)]
 Word = Annotated[str, StringConstraints(max_length=64)]
 Label = Annotated[str, StringConstraints(max_length=256)]
 Text = Annotated[str, StringConstraints(max_length=4096)]

@@ -14,7 +14,7 @@ from hugeplan.documents.bounds import (
     Label,
     MachineId,
     Moment,
-    Name,
+    NameOfAny,
     PageBytes,
     PageCount,
     Seconds,
@@ -248,7 +248,7 @@ class Report(DocumentModel):
     agent_version: Word
     created_at: Moment
     machine_id: MachineId
-    node_name: Name
+    node_name: NameOfAny
     synthetic: bool = False
     inventory: Inventory
     sample: Sample

@@ -33,7 +33,7 @@ def inventory_text(answer: FleetAnswer, *, verbose: bool = False) -> str:
     blocks = []
     for title, lines in sections:
         if lines:
-            shown = [part for line in lines for part in wrapped(f"  {line}" if title else line)]
+            shown = [part for line in lines for part in wrapped(line, "  " if title else "")]
             blocks.append("\n".join([title, *shown] if title else shown))
     return "\n\n".join(blocks) + "\n"
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from hugeplan.lint.model import FileReport, Problem, Severity
+from hugeplan.planner.printable import one_line
 
 _LEVEL: Final = {Severity.WRONG: "error", Severity.ATTENTION: "warning"}
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -129,7 +130,7 @@ def as_text(reports: Sequence[FileReport]) -> str:
             lines.append("  ok: no rule is broken")
         lines.append("")
     lines.append(_totals(reports))
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(one_line, lines)) + "\n"
 
 
 def _totals(reports: Sequence[FileReport]) -> str:

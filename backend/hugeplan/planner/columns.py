@@ -6,12 +6,21 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from hugeplan.planner.printable import one_line
+
 #: Tables are narrower, sentences are wrapped.
 WIDTH: Final = 120
 
 
-def wrapped(line: str) -> list[str]:
+class Row(str):
+    """A line of a table, whose blanks are its own."""
+
+    __slots__ = ()
+
+
+def wrapped(line: str, indent: str = "") -> list[str]:
     """A long line in several of at most WIDTH columns, the later ones two columns further in. Commands stay whole."""
+    line = indent + (line if isinstance(line, Row) else one_line(line))
     if len(line) <= WIDTH or line.lstrip().startswith("check: "):
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
@@ -27,14 +36,14 @@ def wrapped(line: str) -> list[str]:
 
 def table(rows: Iterable[Sequence[str]], right: frozenset[int]) -> list[str]:
     """Rows as aligned columns; columns in ``right`` are aligned right."""
-    lines = [list(row) for row in rows]
+    lines = [[one_line(cell, WIDTH) for cell in row] for row in rows]
     if not lines:
         return []
     widths = [max(len(row[i]) for row in lines) for i in range(len(lines[0]))]
-    out = []
+    out: list[str] = []
     for row in lines:
         cells = [
             cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         ]
-        out.append("  ".join(cells).rstrip())
+        out.append(Row("  ".join(cells).rstrip()))
     return out

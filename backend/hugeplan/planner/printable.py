@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 MOST_SHOWN = 253
+# With letters that are printable and look like blanks. Fewer of them are an indentation, or align a number.
+BLANKS = re.compile("(?<=[^ ])[ \u115f\u1160\u2800\u3164\uffa0]{6,}|[ \u115f\u1160\u2800\u3164\uffa0]{16,}")
 
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:
@@ -14,6 +18,15 @@ def printable(text: str, most: int = MOST_SHOWN) -> str:
     if len(text) > most:
         text = text[: most - 1] + "…"
     return text if text.isprintable() else "".join(c if c.isprintable() else escaped(c) for c in text)
+
+
+def one_line(value: object, most: int | None = None) -> str:
+    """A value, or a line with values, of a server, a report or a file as commands print it: printable, and without a
+    run of blanks, which fills a line of the terminal so that what follows looks like the next one.
+    """
+    text = BLANKS.sub("  ", str(value))
+    text = printable(text, len(text))
+    return text if most is None or len(text) <= most else text[: most - 1] + "…"
 
 
 def escaped(character: str) -> str:
