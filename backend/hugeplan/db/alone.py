@@ -21,6 +21,8 @@ INTERNAL: Final = "Internal error: the service's log says more."
 _CONCERNS_ALL: Final = ("08", "25", "53", "57P")
 """SQLSTATE of a connection that failed, of a transaction that can do nothing more, of resources that are gone, of a
 server that stops (PostgreSQL, appendix A)."""
+_TOOK_TOO_LONG: Final = "25P03"
+"""Of a transaction that waited for what this item had to do: its connection is gone, others are not."""
 
 # PostgreSQL's "the server went away" classes: connection exception, operator intervention,
 # insufficient resources, lost a deadlock or a serialisation, a lock not granted in time, and a read-only
@@ -68,7 +70,7 @@ def is_unavailable(error: BaseException) -> bool:
 def _concerns_all(error: Exception) -> bool:
     if isinstance(error, DBAPIError):
         state = getattr(error.orig, "sqlstate", None)
-        return state is None or state.startswith(_CONCERNS_ALL)
+        return state is None or (state.startswith(_CONCERNS_ALL) and state != _TOOK_TOO_LONG)
     return isinstance(error, SQLAlchemyError | OSError | UnavailableError | RateLimitedError)
 
 

@@ -168,23 +168,23 @@ def said_of(row: Row[*tuple[Any, ...]], told: Callable[[int], None] = lambda _: 
     return None
 
 
-# A row of sealed samples spans a day at most. LIMIT NULL: all of them.
+# A row of sealed samples spans a day at most.
 _NEWEST_NUMBERS: Final = text("""
 SELECT wanted.node_id, newest.start_at, newest.numbers
 FROM unnest(CAST(:ids AS uuid[]), CAST(:starts AS timestamptz[])) AS wanted (node_id, start)
 CROSS JOIN LATERAL (
     SELECT s.start_at, s.numbers FROM sealed_samples s
     WHERE s.node_id = wanted.node_id AND s.end_at >= wanted.start AND s.start_at >= :earliest
-    ORDER BY s.end_at DESC, s.start_at DESC, s.first_report_id DESC LIMIT CAST(:most AS bigint)
+    ORDER BY s.end_at DESC, s.start_at DESC, s.first_report_id DESC LIMIT :most
 ) newest
 """)
 
 
 async def sealed_numbers(
-    session: ReadSession, starts: Mapping[UUID, datetime], take: Callable[[UUID, list[Numbers]], None], most: int | None
+    session: ReadSession, starts: Mapping[UUID, datetime], take: Callable[[UUID, list[Numbers]], None], most: int
 ) -> None:
     """Give ``take`` what histories read of the sealed samples since each node's start, block by block: the newest
-    of each node that cost ``most``, None: all. It is called in another thread. A damaged block is logged and left out.
+    of each node that cost ``most``. It is called in another thread. A damaged block is logged and left out.
     """
     values = {"ids": list(starts), "starts": list(starts.values()), "most": most}
     values["earliest"] = min(starts.values()) - timedelta(days=1)
@@ -193,13 +193,18 @@ async def sealed_numbers(
     def read() -> None:
         spent: Counter[UUID] = Counter()
         for node_id, start_at, block in rows:
-            if most is not None and spent[node_id] >= most:
-                continue
-            spent[node_id] += cost_of(block)
-            try:
-                take(node_id, read_numbers([block], starts[node_id]))
-            except DamagedBlockError as error:
-                about = {"node_id": str(node_id), "start_at": start_at.isoformat(), "why": str(error)}
-                _logger.warning("sealed samples cannot be read back", extra=about)
+            if spent[node_id] < most:
+                spent[node_id] += cost_of(block)
+                take(node_id, numbers_of(node_id, start_at, block, starts[node_id]))
 
     await asyncio.to_thread(read)
+
+
+def numbers_of(node_id: UUID, start_at: datetime, block: bytes, since: datetime) -> list[Numbers]:
+    """What histories read of a block; nothing of a damaged one, which is logged."""
+    try:
+        return read_numbers([block], since)
+    except DamagedBlockError as error:
+        about = {"node_id": str(node_id), "start_at": start_at.isoformat(), "why": str(error)}
+        _logger.warning("sealed samples cannot be read back", extra=about)
+        return []

@@ -1,21 +1,22 @@
-"""Running today's parsers over stored runs and unread reports: after an upgrade, in batches, while reports come in."""
+"""Running today's parsers over stored runs and unread reports: after an upgrade, in turns, while reports come in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import delete, insert, select, text, tuple_
+from sqlalchemy import Row, delete, insert, select, text, tuple_
 from sqlalchemy.exc import OperationalError
 
 from hugeplan.benchmarks.records import wins_records
 from hugeplan.db.alone import alone
 from hugeplan.db.connection import Connection
-from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow, RunRow, RunWinsRow
+from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow, RunRow, RunWinsRow, SealedSamplesRow
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.decoding import decode
 from hugeplan.documents.kept import unpack
@@ -24,12 +25,14 @@ from hugeplan.errors import InvalidInputError
 from hugeplan.fleet import read_back, repository, service
 from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.ingest.batch import store_kept
-from hugeplan.fleet.sealed_samples import Numbers
 
-BATCH = 20
 KEYS: Final = 1_000
-"""Of a node's unread reports at a time: it may have sent one per second for a month."""
+"""Of a node's unread reports, before other nodes have their turn: it may have sent one per second for a month."""
+BLOCKS: Final = 100
+"""Of a node's sealed samples at a time: one takes some milliseconds, and no transaction is open meanwhile."""
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_Place = tuple[datetime, UUID]
+_BEGIN: Final[_Place] = _LONG_AGO, UUID(int=0)
 
 # Rows of before the column was there hold null. A sample may have been dropped since: nothing becomes smaller.
 _HISTORY: Final = """
@@ -59,7 +62,7 @@ class Reparsed:
     unreadable: int = 0
 
 
-async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _: None) -> Reparsed:
+async def reparse(database: Database) -> Reparsed:
     """Make wins, hardware facts and geometry anew from every stored run, and read what was kept unread.
 
     The planner's history (hours and days) is filled from the samples that are left. A lock is held for one step of one
@@ -67,35 +70,44 @@ async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _
     changes nothing. OperationalError where a lock or a time ended it.
     """
     done = Reparsed()
-    after = UUID(int=0)
-    while True:
-        async with database.read() as session:
-            statement = select(NodeRow.id).where(NodeRow.id > after).order_by(NodeRow.id).limit(BATCH)
-            ids = list((await session.scalars(statement)).all())
-        for node_id in ids:
+    async with database.read() as session:
+        left = dict.fromkeys((await session.scalars(select(NodeRow.id).order_by(NodeRow.id))).all(), _BEGIN)
+    while left:
+        for node_id, after in list(left.items()):
+            following = None
             with alone(f"node {node_id}", OperationalError) as tried:  # deadlocks and timeouts are no node's
-                await _node(database, node_id, done)
+                following = await _unread_reports(database, node_id, after, done)
+                if following is None:
+                    await _node(database, node_id, done)
             done.unreadable += tried.why is not None
-        if not ids:
-            return done
-        after = ids[-1]
-        say(done)
+            left[node_id] = following or _BEGIN
+            if following is None:
+                del left[node_id]
+    return done
 
 
 async def _node(database: Database, node_id: UUID, done: Reparsed) -> None:
-    await _unread_reports(database, node_id, done)
     async with database.write() as session:
         await _runs(session, node_id, done)
     largest: dict[datetime, int] = {}
 
-    def take(_: UUID, numbers: list[Numbers]) -> None:
-        for one in numbers:
-            if one.anon_shmem_bytes is not None:
-                hour = one.taken_at.replace(minute=0, second=0, microsecond=0)
-                largest[hour] = max(largest.get(hour, 0), one.anon_shmem_bytes)
+    def take(blocks: Sequence[Row[datetime, UUID, bytes]]) -> None:
+        for start_at, _, block in blocks:
+            for one in read_back.numbers_of(node_id, start_at, block, _LONG_AGO):
+                if one.anon_shmem_bytes is not None:
+                    hour = one.taken_at.replace(minute=0, second=0, microsecond=0)
+                    largest[hour] = max(largest.get(hour, 0), one.anon_shmem_bytes)
 
-    async with database.read() as reading:
-        await read_back.sealed_numbers(reading, {node_id: _LONG_AGO}, take, None)
+    row, after = SealedSamplesRow, _BEGIN
+    key = row.start_at, row.first_report_id
+    while True:
+        of_page = select(*key, row.numbers).where(row.node_id == node_id, tuple_(*key) > after)
+        async with database.read() as reading:
+            blocks = (await reading.execute(of_page.order_by(*key).limit(BLOCKS))).all()
+        await asyncio.to_thread(take, blocks)
+        if len(blocks) < BLOCKS:
+            break
+        after = blocks[-1].start_at, blocks[-1].first_report_id
     values = {"node_id": node_id, "times": list(largest), "bytes": list(largest.values())}
     async with database.write() as session:
         await repository.lock_node(session, node_id)  # before its hours, as reports do
@@ -123,8 +135,11 @@ async def _runs(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
         done.runs += 1
 
 
-async def _unread_reports(database: Database, node_id: UUID, done: Reparsed) -> None:
-    """Store the reports that an earlier version kept unread, oldest first, as if they arrived at their time."""
+async def _unread_reports(database: Database, node_id: UUID, after: _Place, done: Reparsed) -> _Place | None:
+    """Store some reports that an earlier version kept unread, oldest first, as if they arrived at their time.
+
+    Where to go on, or None.
+    """
     row = ReportDocumentRow
     unread = (
         select(row.received_at, row.report_id, NodeRow.machine_id)
@@ -132,22 +147,18 @@ async def _unread_reports(database: Database, node_id: UUID, done: Reparsed) -> 
         .join(NodeRow, NodeRow.id == node_id)
         .where(row.node_id == node_id, row.received_at == ReportRow.received_at)
         .where(ReportRow.state == "newer_schema", ReportRow.schema_version <= incoming.SCHEMA_VERSION)
+        .where(tuple_(row.received_at, row.report_id) > after)
         .order_by(row.received_at, row.report_id)
         .limit(KEYS)
     )
-    after = _LONG_AGO, UUID(int=0)
-    while True:
-        async with database.read() as reading:
-            of_page = unread.where(tuple_(row.received_at, row.report_id) > after)
-            found = (await reading.execute(of_page)).all()
-        for received_at, report_id, machine_id in found:
-            async with database.write() as session:
-                is_read = await _unread_report(session, node_id, received_at, report_id, machine_id)
-            done.reports += is_read
-            done.unreadable += not is_read
-        if len(found) < KEYS:
-            return
-        after = found[-1].received_at, found[-1].report_id
+    async with database.read() as reading:
+        found = (await reading.execute(unread)).all()
+    for received_at, report_id, machine_id in found:
+        async with database.write() as session:
+            is_read = await _unread_report(session, node_id, received_at, report_id, machine_id)
+        done.reports += is_read
+        done.unreadable += not is_read
+    return None if len(found) < KEYS else (found[-1].received_at, found[-1].report_id)
 
 
 async def _unread_report(

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import psycopg
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -21,6 +22,7 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.errors import UnavailableError
 from hugeplan.fleet import read_back, sealing
+from hugeplan.fleet import reparse as reparsing
 from hugeplan.fleet import repository as fleet_rows_of_runs
 from hugeplan.fleet.reparse import reparse
 from hugeplan.fleet.selector import STALE_AFTER
@@ -277,18 +279,68 @@ async def test_runs_that_cannot_be_read_are_looked_at_twenty_times(
 
 
 async def test_no_node_is_locked_while_what_is_stored_is_parsed_again(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node's reports wait for its lock, and PostgreSQL ends a transaction that waits for a thread."""
+    await nodes(service, {"run": run()}, {"run": run()})
+    assert (await sealing.seal_round(service.database, 3600.0, datetime.now(UTC) + timedelta(days=1)))[0] == 2
+    read, read_of = read_back.read_numbers, []
+
+    def while_reports_come(blocks: Any, since: datetime) -> Any:
+        with psycopg.connect(settings.database_url.get_secret_value()) as other:
+            other.execute("SELECT FROM nodes FOR UPDATE NOWAIT")
+            waits = "datname = current_database() AND state LIKE 'idle in%' AND query LIKE '%FROM sealed_samples%'"
+            read_of.append(other.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {waits}").fetchone())
+        return read(blocks, since)
+
+    monkeypatch.setattr(read_back, "read_numbers", while_reports_come)
+    assert (await reparse(service.database)).nodes == 2
+    assert read_of == [(0,), (0,)]
+
+
+async def test_a_node_with_many_unread_reports_lets_others_have_their_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node's reports wait for its lock."""
-    await nodes(service, {"run": run()}, {"run": run()})
-    read = read_back.sealed_numbers
+    ids = sorted(await nodes(service, {}, {}))
+    again = "INSERT INTO {0} SELECT (jsonb_populate_record(r, jsonb_build_object('report_id', {1}))).* FROM {0} r, {2}"
+    made = "lpad(to_hex(n), 32, '0')::uuid"
+    for table in ("report_documents", "reports"):
+        await change(service, again.format(table, made, "generate_series(1, 5) n") + " WHERE node_id = :id", id=ids[0])
+    await change(service, "UPDATE reports SET state = 'newer_schema', schema_version = 1")
+    turns = []
 
-    async def while_reports_come(*given: Any) -> None:
-        await asyncio.create_task(change(service, "SELECT FROM nodes FOR UPDATE NOWAIT"))
-        await read(*given)
+    async def refused(_: object, node_id: UUID, *__: object) -> bool:
+        turns.append(ids.index(str(node_id)))
+        return False
 
-    monkeypatch.setattr(read_back, "sealed_numbers", while_reports_come)
-    assert (await reparse(service.database)).nodes == 2
+    monkeypatch.setattr("hugeplan.fleet.reparse._unread_report", refused)
+    monkeypatch.setattr("hugeplan.fleet.reparse.KEYS", 2)
+    done = await reparse(service.database)
+    assert turns == [0, 0, 1, 0, 0, 0, 0]
+    assert (done.nodes, done.unreadable) == (2, 7)
+
+
+async def test_a_transaction_that_waited_too_long_is_one_nodes(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command ended at the same node each time that it was run."""
+    first = min(await nodes(service, {"run": run()}, {"run": run()}))
+    measure = reparsing.service.measure_again
+
+    async def late(session: Any, node_id: UUID) -> None:
+        if str(node_id) == first:
+            pid = await session.scalar(text("SELECT pg_backend_pid()"))
+            await session.execute(text("SET idle_in_transaction_session_timeout = 1"))
+            with psycopg.connect(settings.database_url.get_secret_value(), autocommit=True) as other:
+                while other.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone():
+                    await asyncio.sleep(0.001)
+        await measure(session, node_id)
+
+    monkeypatch.setattr(reparsing.service, "measure_again", late)
+    own = Database(create_engine(settings))
+    done = await reparse(own)
+    await own.dispose()
+    assert (done.nodes, done.unreadable) == (1, 1)
 
 
 async def test_a_node_that_could_not_wait_is_not_passed_over(service: Service, settings: Settings) -> None:
