@@ -6,6 +6,7 @@ recurses down with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
@@ -39,20 +40,24 @@ def load(text: str) -> Any:
 
 
 def _refuse_unbounded(text: str, *, with_aliases: bool) -> None:
-    depth = nodes = 0
-    for event in yaml.parse(text, Loader=LOADER):
+    nodes = 0
+    for event in shallow_events(text):
         if isinstance(event, yaml.NodeEvent):
             nodes += 1
             if not with_aliases and event.anchor:
                 raise _beyond(f"plain values, not the anchor or alias {event.anchor}", event.start_mark)
             if nodes > MAX_NODES:
                 raise _beyond(f"at most {MAX_NODES} values", event.start_mark)
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise _beyond(f"at most {MAX_DEPTH} levels", event.start_mark)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+
+
+def shallow_events(text: str | bytes) -> Iterator[Any]:
+    """The events of a text. YamlBoundsError where it is too deep: how long deep texts take grows as their square."""
+    depth = 0
+    for event in yaml.parse(text, Loader=LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise _beyond(f"at most {MAX_DEPTH} levels", event.start_mark)
+        yield event
 
 
 def _beyond(expected: str, mark: Any) -> YamlBoundsError:

@@ -24,6 +24,7 @@ from hugeplan.inventory.answer import answer
 from hugeplan.inventory.answer import request_of as inventory_request
 from hugeplan.inventory.csv_table import read_csv
 from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.kubernetes.yaml_objects import json_of_yaml
 from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.prometheus import read_prometheus
 from hugeplan.inventory.scenario import scenario_document
@@ -53,6 +54,9 @@ TABLES: dict[str, Callable[[int], str]] = {
     "settings of one row": lambda n: HEAD + 'a,64Gi,,postgresql,17,,"' + ";".join(f"s{i}=1" for i in range(n)) + '"\n',
     "columns": lambda n: ",".join(f"c{i}" for i in range(n)) + "\n",
     "quotes": lambda n: HEAD + '"' * n,
+    "quotes within a cell": lambda n: (
+        HEAD + 'a,64Gi,,postgresql,"17","b",\na,64Gi,,postgresql,17,' + '"' * (n // 40) + "x,\n"
+    ),
     "quoted separators": lambda n: ',"' * n + "\n",
     "spaces": lambda n: HEAD + "a,64Gi" + " " * n + ",,,,,\n",
     "newlines": lambda n: HEAD + "\n" * n,
@@ -73,6 +77,25 @@ def test_eight_times_a_table_takes_eight_times_the_time(what: str) -> None:
             best = min(best, time.process_time() - begun)
         taken.append(best)
     assert taken[1] < max(LEAST_SECONDS, GROWTH * taken[0]), taken
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", ", "])
+def test_the_head_line_says_what_separates(separator: str) -> None:
+    head, row = (
+        ("host", "memory", "engine", "settings"),
+        ("a", "64Gi", "postgresql", '"shared_buffers=1GB;work_mem=4MB"'),
+    )
+    (node,) = read_csv("\n".join(map(separator.join, (head, row))), "t").nodes
+    assert node.databases[0].instance.settings == {"shared_buffers": "1GB", "work_mem": "4MB"}
+
+
+def test_yaml_that_is_deep_is_refused_and_base_60_is_text() -> None:
+    with pytest.raises(InventoryError, match="at most 60 levels"):
+        json_of_yaml(b"a: " + b"[" * 61 + b"]" * 61, "y")
+    many = b"1:" * 1_000 + b"1"
+    assert json.loads(json_of_yaml(b"a: %b\nb: 1:30.5\nc: 1.5\nd: 0x10\n" % many, "y")) == {
+        "a": many.decode(), "b": "1:30.5", "c": 1.5, "d": 16,
+    }  # fmt: skip
 
 
 def pod(namespace: str, name: str, containers: list[Any], node: str | None = "n", **metadata: Any) -> Any:

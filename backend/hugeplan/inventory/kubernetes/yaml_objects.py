@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from hugeplan.documents.yaml_nodes import LOADER, shallow_events
 from hugeplan.inventory.model import InventoryError
 
-_BASE: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: YAML is slow to read; kubectl writes the same objects as JSON.
 BYTES_MAX: Final = 64 * 2**20
 _TAG: Final = "tag:yaml.org,2002:"
@@ -17,23 +17,25 @@ _TAG: Final = "tag:yaml.org,2002:"
 _TEXT: Final = frozenset({f"{_TAG}timestamp", f"{_TAG}value", f"{_TAG}merge"})
 
 
-class _Loader(_BASE):  # type: ignore[misc]  # chosen at run time
+class _Loader(LOADER):  # type: ignore[misc]  # chosen at run time
     """Scalars as JSON has them: a time stays text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own form of the table
         first: [pair for pair in pairs if pair[0] not in _TEXT]
-        for first, pairs in _BASE.yaml_implicit_resolvers.items()
+        for first, pairs in LOADER.yaml_implicit_resolvers.items()
     }
 
     def construct_number(self, node: Any) -> Any:
-        """A number; text where it only looks like one (``0x_``)."""
+        """A number; text where it only looks like one (``0x_``), or is of base 60, which is text in YAML 1.2."""
+        construct = self.construct_yaml_int if node.tag.endswith("int") else self.construct_yaml_float
         try:
-            return self.construct_yaml_int(node)
+            return node.value if ":" in node.value else construct(node)
         except ValueError:
             return node.value
 
 
-_Loader.add_constructor(f"{_TAG}int", _Loader.construct_number)
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"{_TAG}{_kind}", _Loader.construct_number)
 
 
 def json_of_yaml(data: bytes, name: str) -> bytes:
@@ -42,7 +44,7 @@ def json_of_yaml(data: bytes, name: str) -> bytes:
         raise InventoryError(f"{name} is {len(data)} bytes of YAML, more than {BYTES_MAX}: use -o json")
     try:
         # An alias multiplies what it stands for; kubectl writes none.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=_BASE)):
+        if any(isinstance(event, yaml.AliasEvent) for event in shallow_events(data)):
             raise InventoryError(f"{name} has a YAML alias, which kubectl does not write: use -o json")
         documents = [one for one in yaml.load_all(data, Loader=_Loader) if one is not None]
         return b"\n".join(map(msgspec.json.encode, documents))
