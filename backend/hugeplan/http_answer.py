@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from threading import Thread
 from time import monotonic
 from typing import Any
 
 import httpx
+
+from hugeplan.planner.host_names import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,16 @@ class Answer:
     status: int
     headers: httpx.Headers
     content: bytes | bytearray
+
+
+def client_of(url: str, headers: dict[str, str], seconds: float) -> httpx.Client:
+    """A client for one server. No proxy of the environment gets what is for this machine. Raises httpx.InvalidURL."""
+    return httpx.Client(headers=headers, timeout=seconds, trust_env=not is_loopback(httpx.URL(url).host))
+
+
+def shown_url(url: str) -> str:
+    """``url`` without its user and password, also where it is not valid."""
+    return re.sub(r"(?s)^(\w+://)?.*@", r"\1", url)
 
 
 def whole_answer(client: httpx.Client, *what: str, seconds: float, most_bytes: int, **more: Any) -> Answer:

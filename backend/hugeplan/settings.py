@@ -5,7 +5,6 @@ docs/settings.md is generated from this class; a test fails when it is stale.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from contextlib import suppress
@@ -20,16 +19,10 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsS
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from hugeplan.planner.host_names import is_loopback
+
 ENV_PREFIX = "HUGEPLAN_"
 SECRETS_DIR_VARIABLE = ENV_PREFIX + "SECRETS_DIR"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a listening address is reached from this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _is_of_libpq(url: str) -> bool:

@@ -23,8 +23,9 @@ from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import OidcLogin, Token
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
+from hugeplan.planner.host_names import is_loopback
 from hugeplan.planner.printable import printable
-from hugeplan.settings import Settings, is_loopback
+from hugeplan.settings import Settings
 
 if TYPE_CHECKING:
     import ssl

@@ -18,8 +18,9 @@ from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate, server_release
 from hugeplan.http_answer import whole_answer
+from hugeplan.planner.host_names import is_loopback
 from hugeplan.planner.printable import one_line
-from hugeplan.settings import Settings, is_loopback
+from hugeplan.settings import Settings
 
 MAX_CLOCK_SECONDS = 5.0
 ANSWER_SECONDS = 2.0

@@ -15,7 +15,7 @@ import httpx
 
 from hugeplan.cli import InputError
 from hugeplan.documents.trial import TrialDocument
-from hugeplan.http_answer import Answer, whole_answer
+from hugeplan.http_answer import Answer, client_of, shown_url, whole_answer
 
 SECONDS: Final = 120.0
 MOST_BYTES: Final = 16 * 2**20
@@ -33,7 +33,7 @@ class ServiceClient:
     """A service at a URL that ``option`` names. Every request that is refused or fails is an InputError in one line."""
 
     def __init__(self, url: str, *, option: str, token_file: str | None = None) -> None:
-        self._url, self._option = url, option
+        self._url, self._shown = url, f"{option} {shown_url(url)}"
         self._headers = {"authorization": f"Bearer {_token(option, token_file)}", "content-type": "application/json"}
 
     def ask(self, path: str, body: bytes | None = None, parameters: dict[str, str] | None = None) -> Answer:
@@ -41,11 +41,13 @@ class ServiceClient:
         url, method = f"{self._url.rstrip('/')}/api/v1/{path}", "GET" if body is None else "POST"
         for left in reversed(range(_TRIES)):
             try:
-                with httpx.Client(headers=self._headers, timeout=SECONDS) as client:
+                with client_of(url, self._headers, SECONDS) as client:
                     sent = {"content": body, "params": parameters}
                     answer = whole_answer(client, method, url, seconds=SECONDS, most_bytes=MOST_BYTES, **sent)
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise InputError(f"{self._option} {self._url}: {error or type(error).__name__}") from error
+            except httpx.InvalidURL as error:  # whose words may be a part of the password
+                raise InputError(f"{self._shown}: not a valid URL; expected one such as https://host:8000") from error
+            except httpx.HTTPError as error:
+                raise InputError(f"{self._shown}: {error or type(error).__name__}") from error
             wait = answer.headers.get("retry-after", "") if answer.status in {429, 503} else ""
             if not left or not re.fullmatch("[0-9]{1,4}", wait) or int(wait) > _LONGEST_WAIT:
                 break
@@ -53,7 +55,7 @@ class ServiceClient:
         if 200 <= answer.status < 300 and answer.headers.get("content-type", "").startswith("application/json"):
             return answer
         kind = RefusedError if answer.status in {413, 422} else InputError
-        raise kind(f"{self._option} {self._url}: HTTP {answer.status}: {_detail(answer)[:2000]}")
+        raise kind(f"{self._shown}: HTTP {answer.status}: {_detail(answer)[:2000]}")
 
     def items(self, path: str) -> Iterator[dict[str, Any]]:
         """What a list holds, from all of its pages; for a block that is ``understood``."""
@@ -68,7 +70,7 @@ class ServiceClient:
                 raise TypeError(cursor)
             parameters = {"limit": "500", "cursor": cursor}
         limits = f"{LIST_MOST_BYTES} bytes and {LIST_SECONDS:g} s"
-        raise InputError(f"{self._option} {self._url}: a list without end; expected at most {limits}")
+        raise InputError(f"{self._shown}: a list without end; expected at most {limits}")
 
     @contextmanager
     def understood(self) -> Iterator[None]:
@@ -76,7 +78,7 @@ class ServiceClient:
         try:
             yield
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise InputError(f"{self._option} {self._url}: not an answer of hugeplan") from error
+            raise InputError(f"{self._shown}: not an answer of hugeplan") from error
 
 
 def post(url: str, document: TrialDocument, token_file: str | None) -> str:
@@ -86,7 +88,7 @@ def post(url: str, document: TrialDocument, token_file: str | None) -> str:
     """
     client = ServiceClient(url, option="--to", token_file=token_file)
     answer = client.ask("trials", body=document.model_dump_json().encode())
-    return f"sent to {url}: {'stored' if answer.status == 201 else 'it was there already'}"
+    return f"sent to {shown_url(url)}: {'stored' if answer.status == 201 else 'it was there already'}"
 
 
 def _token(option: str, path: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -43,3 +44,11 @@ def _parts(name: str) -> tuple[str, str | None]:
     whole = name.lower()
     first, dot, _ = whole.partition(".")
     return whole, first if dot and not first.isdecimal() and " " not in whole else None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address or a name is this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -9,6 +9,8 @@ from support.http_server import answering
 
 from hugeplan.cli import InputError
 from hugeplan.cli.service_client import ServiceClient
+from hugeplan.inventory.model import InventoryError
+from hugeplan.inventory.prometheus.client import PrometheusClient
 
 JSON = "application/json"
 
@@ -42,3 +44,40 @@ def test_odd_answers_are_one_sentence(
     with answering(Odd) as address, pytest.raises(InputError) as problem:
         list(ServiceClient(f"http://{address}", option="--to").items("trials"))
     assert str(problem.value) == f"--to http://{address}: {said}"
+
+
+class _Trials(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b'{"items": [], "next_cursor": null}'
+        self.send_response(200 if self.path.startswith("/api/v1/trials") else 404)
+        self.send_header("content-type", JSON)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+def test_no_proxy_gets_what_is_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests have a bearer token."""
+    monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_x")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with answering(_Trials) as address:
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        assert not list(ServiceClient(f"http://{address}", option="--to").items("trials"))
+        with PrometheusClient(f"http://{address}") as client, pytest.raises(InventoryError, match="HTTP 501"):
+            client.now()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "127.0.0.1:port", "ho st"])
+def test_a_password_in_a_url_is_not_said(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_x")
+    for user in ("user:hidden@", "user:hidden/hidden@", "hidden@hidden@"):
+        with pytest.raises(InputError, match=f"--to http://{host}: ") as problem:
+            ServiceClient(f"http://{user}{host}", option="--to").ask("trials")
+        assert "hidden" not in str(problem.value)
+        with pytest.raises(InventoryError) as refused, PrometheusClient(f"http://{user}{host}") as client:
+            client.now()
+        assert "hidden" not in str(refused.value)

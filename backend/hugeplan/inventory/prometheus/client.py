@@ -13,7 +13,7 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from hugeplan.http_answer import Answer, whole_answer
+from hugeplan.http_answer import Answer, client_of, shown_url, whole_answer
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus.queries import LABELS, MOST_OF_A_NAME, NAMES, named_by
 
@@ -70,9 +70,9 @@ class PrometheusClient:
         except httpx.InvalidURL:
             parsed = httpx.URL()
         if parsed.scheme not in {"http", "https"} or not parsed.host:
-            raise InventoryError(f"{url}: expected a URL such as http://prometheus.example:9090")
-        self.shown = str(parsed.copy_with(username=None, password=None))
-        self._client = httpx.Client(headers=headers, timeout=timeout_seconds, follow_redirects=False)
+            raise InventoryError(f"{shown_url(url)}: expected a URL such as http://prometheus.example:9090")
+        self.shown = shown_url(str(parsed))
+        self._client = client_of(self.url, headers, timeout_seconds)
 
     def __enter__(self) -> Self:
         return self
