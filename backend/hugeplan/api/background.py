@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 60.0
+ASK_AGAIN_SECONDS: Final = 0.2
 RAN_WELL_SECONDS: Final = 60.0
 """Work that ran this long before it failed begins anew after the first pause."""
 FAILS_FROM: Final = 3
@@ -60,10 +61,14 @@ class Supervisor:
         self._tasks.append(asyncio.create_task(self._keep(work), name=name))
 
     async def close(self) -> None:
-        """End all work."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """End all work. It is asked more than once: an error, of a rollback on a connection that was closed for it, may
+        have taken the request's place, and work that fails begins anew.
+        """
+        at_work = {task for task in self._tasks if not task.done()}
+        while at_work:
+            for task in at_work:
+                task.cancel()
+            _, at_work = await asyncio.wait(at_work, timeout=ASK_AGAIN_SECONDS)
         self._tasks.clear()
         self._work.clear()
 

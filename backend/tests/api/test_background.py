@@ -99,3 +99,20 @@ async def test_it_ends_with_the_service(registry: CollectorRegistry) -> None:
 
 def test_no_two_locks_share_a_number() -> None:
     assert len({int(lock) for lock in AdvisoryLock}) == len(AdvisoryLock.__members__)
+
+
+async def test_work_whose_end_fails_ends(registry: CollectorRegistry) -> None:
+    """A service that stopped while it looked after its tables waited for the next round, ten minutes later."""
+    begun = asyncio.Event()
+
+    async def fails_when_it_is_to_end() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("the connection is closed")
+
+    supervisor = Supervisor(registry)
+    supervisor.start("maintenance", fails_when_it_is_to_end, every=600.0)
+    await begun.wait()
+    await asyncio.wait_for(supervisor.close(), 10)
