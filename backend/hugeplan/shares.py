@@ -15,6 +15,8 @@ from hugeplan.errors import RETRY_AFTER_SECONDS, RateLimitedError, UnavailableEr
 
 HANDLERS_OF_ONE: Final = 8
 """More of them wait. What the sandbox does for one has bounds of its own."""
+WAITING_OF_ONE: Final = 512
+"""As many as an address has connections: more wait behind a proxy alone, or have left."""
 RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 
 
@@ -66,13 +68,17 @@ class InFlight:
 class Turns:
     """So many handlers of one credential at a time: each may hold an unread document, and all others wait for it."""
 
-    def __init__(self, most: int = HANDLERS_OF_ONE) -> None:
-        self._most = most
+    def __init__(self, most: int = HANDLERS_OF_ONE, waiting: int | None = None) -> None:
+        self._most, self._waiting = most, waiting
         self._rooms: dict[str, Room] = {}
 
     def turn(self, whose: str) -> Room:
-        """The time in which a handler may run, as a context. It is to be entered at once."""
-        return self._rooms.get(whose) or Room(self._rooms, whose, self._most)
+        """The time in which a handler may run, as a context. It is to be entered at once. RateLimitedError."""
+        room = self._rooms.get(whose)
+        if room is not None and self._waiting is not None and room.asked >= self._most + self._waiting:
+            detail = f"At most {self._waiting} requests of one credential wait; try again later."
+            raise RateLimitedError(detail, headers=RETRY)
+        return room or Room(self._rooms, whose, self._most)
 
 
 class Room(asyncio.Semaphore):

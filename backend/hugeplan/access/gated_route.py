@@ -7,7 +7,7 @@ its signature when the route is made, and judged here before the body is touched
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -21,13 +21,13 @@ from hugeplan.access.connection_turns import ConnectionTurns
 from hugeplan.access.gate import Admitted, Gate, address_key
 from hugeplan.access.schemas import Role
 from hugeplan.api.bodies_in_flight import PART_BYTES, REPORTS_OF_ONE, AnswersInFlight, BodiesInFlight, StrangersTurns
-from hugeplan.api.body import BodyLimits, UnreadBody, keep_json, read_body, refuse_gone
+from hugeplan.api.body import BodyLimits, UnreadBody, keep_json, read_body, unless_gone
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.api.loop_share import ROUND_SECONDS, LoopShare
 from hugeplan.api.openapi import API_PREFIX, operation_id
 from hugeplan.api.unread import Unread, is_unread
 from hugeplan.errors import FieldProblem, invalid_input, shown
-from hugeplan.shares import Turns
+from hugeplan.shares import WAITING_OF_ONE, Turns
 
 PARSED_BODY_BYTES = 1024**2
 PARSED_VALUES = 50_000
@@ -59,8 +59,8 @@ class Intake:
     bodies_of_reports: BodiesInFlight = field(default_factory=partial(BodiesInFlight, of_reports=True))
     strangers: StrangersTurns = field(default_factory=StrangersTurns)
     answers: AnswersInFlight = field(default_factory=AnswersInFlight)
-    turns: Turns = field(default_factory=Turns)
-    turns_of_agents: Turns = field(default_factory=partial(Turns, 1))
+    turns: Turns = field(default_factory=partial(Turns, waiting=WAITING_OF_ONE))
+    turns_of_agents: Turns = field(default_factory=partial(Turns, 1, WAITING_OF_ONE))
     """Of each agent."""
     turns_of_addresses: Turns = field(default_factory=partial(Turns, MACHINES_OF_ONE))
     turns_of_roles: Turns = field(default_factory=partial(Turns, MACHINES))
@@ -71,28 +71,33 @@ class Intake:
     """Reports have a share of their own beside other bodies."""
     heads_of_the_loop: LoopShare = field(default_factory=LoopShare)
     """Requests that begin."""
-    report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE))
+    report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE, WAITING_OF_ONE))
 
     @asynccontextmanager
     async def turn_of(self, request: Request, *, is_import: bool = False) -> AsyncIterator[None]:
         """The time in which a handler may run for a credential, or for an address without one."""
         known: Admitted | None = getattr(request.state, "admitted", None)
         async with AsyncExitStack() as stack:
-            if known is None:
-                await stack.enter_async_context(self.strangers.brief_turn(f"bodies of {address_key(request)}"))
-            else:
-                address = f" at {address_key(request)}" if known.is_machine else ""
-                own = self.turns_of_agents if known.role is Role.AGENT else self.turns
-                await stack.enter_async_context(own.turn(known.line_id + address))
-                if known.is_machine:
-                    await stack.enter_async_context(self.turns_of_addresses.turn(known.role + address))
-                    await stack.enter_async_context(self.turns_of_roles.turn(known.role))
-            if is_import:
-                await stack.enter_async_context(self.turns_of_imports.turn(str(request.state.line_id)))
-                request.state.turns = stack
-            # Its client may have left, or many may come and leave, while all the turns were others'.
-            refuse_gone(request)
+            async with unless_gone(request):
+                for turn in self._turns_of(request, known):
+                    await stack.enter_async_context(turn)
+                if is_import:
+                    await stack.enter_async_context(self.turns_of_imports.turn(str(request.state.line_id)))
+            request.state.turns = stack
             yield
+
+    def _turns_of(self, request: Request, known: Admitted | None) -> Iterator[AbstractAsyncContextManager[None]]:
+        """One's own first: what all share is not waited for, or held, behind one's own."""
+        if known is None:
+            yield self.strangers.brief_turn(f"bodies of {address_key(request)}")
+        elif known.is_machine:
+            address = address_key(request)
+            own = self.turns_of_agents if known.role is Role.AGENT else self.turns
+            yield own.turn(f"{known.line_id} at {address}")
+            yield self.turns_of_addresses.turn(f"{known.role} at {address}")
+            yield self.turns_of_roles.turn(known.role)
+        else:
+            yield self.turns.turn(known.line_id)
 
     async def begin(self, request: Request, known: Admitted | None) -> None:
         """Wait until a request may begin."""

@@ -14,7 +14,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 60.0
-ASK_AGAIN_SECONDS: Final = 0.2
 RAN_WELL_SECONDS: Final = 60.0
 """Work that ran this long before it failed begins anew after the first pause."""
 FAILS_FROM: Final = 3
@@ -40,6 +39,7 @@ class Supervisor:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._work: dict[str, _Work] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._ends = False
         self._failed = Counter(
             "hugeplan_background_failures", "Failures of background work.", ("work",), registry=registry
         )
@@ -61,14 +61,13 @@ class Supervisor:
         self._tasks.append(asyncio.create_task(self._keep(work), name=name))
 
     async def close(self) -> None:
-        """End all work. It is asked more than once: an error, of a rollback on a connection that was closed for it, may
-        have taken the request's place, and work that fails begins anew.
+        """End all work. What ends with an error, as of a rollback on the connection that was closed for it, begins no
+        more.
         """
-        at_work = {task for task in self._tasks if not task.done()}
-        while at_work:
-            for task in at_work:
-                task.cancel()
-            _, at_work = await asyncio.wait(at_work, timeout=ASK_AGAIN_SECONDS)
+        self._ends = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         self._work.clear()
 
@@ -90,11 +89,13 @@ class Supervisor:
                     work.failures = 0
                 work.failures += 1
                 self._note(work, error)
+                if self._ends:
+                    return
                 await asyncio.sleep(min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(work.failures - 1, 20)))
                 continue
             work.failures = 0
             self._fails.labels(work.name).set(0)
-            if work.every is None:
+            if work.every is None or self._ends:
                 return
             await asyncio.sleep(work.every)
 

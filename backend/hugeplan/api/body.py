@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -250,6 +251,23 @@ def refuse_gone(request: Request) -> None:
     """ClientDisconnect where the client has left while its request waited."""
     if request.scope["state"].get("is_gone"):
         raise ClientDisconnect
+
+
+@asynccontextmanager
+async def unless_gone(request: Request) -> AsyncIterator[None]:
+    """What waits in the block ends when the client leaves, and with it what the request holds. ClientDisconnect."""
+    refuse_gone(request)
+    state = request.scope["state"]
+    try:
+        async with asyncio.timeout(None) as state["leaves"]:
+            yield
+    except TimeoutError:
+        if state["leaves"].expired():
+            raise ClientDisconnect from None
+        raise
+    finally:
+        del state["leaves"]
+    refuse_gone(request)
 
 
 def no_body() -> InvalidInputError:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hugeplan.api.forwarded import Proxies, limit_key
 from hugeplan.settings import Settings
@@ -86,6 +86,7 @@ class Connection(HttpToolsProtocol):
         self._parts: list[bytes] = []
         self._counts: dict[str, int] = {}
         self._last_cycle: object = None
+        self._at_work: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, or close it when its address has too many."""
@@ -106,10 +107,21 @@ class Connection(HttpToolsProtocol):
             Connection._ending = self.loop.create_task(Connection.end_streams())
         super().shutdown()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._at_work = cycle
+        super()._start_asgi_task(cycle, app)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection, and tell what waits for its turn."""
-        if self.cycle is not None:
-            self.cycle.scope.setdefault("state", {})["is_gone"] = True
+        """Forget the connection, and tell the request at work, which may wait for its turn.
+
+        uvicorn tells the one that came last, which may stand behind it and never begins.
+        """
+        if (cycle := self._at_work) is not None:
+            state = cycle.scope.setdefault("state", {})
+            state["is_gone"], cycle.disconnected = True, not cycle.response_complete
+            cycle.message_event.set()
+            if "leaves" in state:
+                state["leaves"].reschedule(self.loop.time())
         self._cancel_deadline()
         if self._reading_until is not None:
             self._reading_until.cancel()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Text, delete, exists, func, select
+from sqlalchemy import ColumnElement, Text, delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import defer
 
@@ -61,17 +61,22 @@ async def list_trials(
     return [(row, name, kind) for row, name, kind in found]
 
 
+def _own_first(trial: Any) -> tuple[ColumnElement[Any], ...]:
+    """What others say of a node stands behind all that its agent says."""
+    return trial.is_own.is_(False), trial.ordered_at.desc(), trial.id.desc()
+
+
 async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -> Sequence[tuple[UUID, dict[str, Any]]]:
     """Ids and summaries of a node's newest trials: those that its agent sent, then those of others."""
-    first = (TrialRow.is_own.is_(False), TrialRow.ordered_at.desc(), TrialRow.id.desc())
-    statement = select(TrialRow.id, TrialRow.summary).where(TrialRow.node_id == node_id).order_by(*first).limit(limit)
+    statement = select(TrialRow.id, TrialRow.summary).where(TrialRow.node_id == node_id)
+    statement = statement.order_by(*_own_first(TrialRow)).limit(limit)
     return [(trial_id, summary) for trial_id, summary in await session.execute(statement)]
 
 
 async def predictions(session: ReadSession, node_ids: Collection[UUID], *, most: int) -> Sequence[tuple[str, str, str]]:
     """Machine type, machine and predictions (JSON) of trials of each machine type of some nodes: of each machine its
-    newest, then of each the one before. A machine with its clones (~) is one: who holds its token speaks for all. A
-    processor without a name is no type, and what a synthetic node says was not measured.
+    newest, then of each the one before, its own agent's before others'. A machine with its clones (~) is one: who holds
+    its token speaks for all. A processor without a name is no type, and what a synthetic node says was not measured.
     """
     of_nodes = select(NodeRow.machine_type).where(NodeRow.id.in_(node_ids), NodeRow.cpu_brand.is_not(None))
     types = of_nodes.distinct().subquery().c
@@ -79,12 +84,13 @@ async def predictions(session: ReadSession, node_ids: Collection[UUID], *, most:
     tried = tried.where(NodeRow.machine_type == types.machine_type, NodeRow.tried_at.is_not(None))
     tried = tried.where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False))
     node = tried.order_by(NodeRow.tried_at.desc()).limit(most + MAX_CLONES).lateral().c
-    own = select(TrialRow.id, TrialRow.ordered_at).where(TrialRow.node_id == node.node_id, IS_PREDICTED)
-    trial = newest_first(own, *_KEY, limit=_MOST_OF_A_NODE).lateral().c
-    newest = (trial.ordered_at.desc(), trial.id.desc())
-    turn = func.row_number().over(partition_by=(types.machine_type, node.machine), order_by=newest).label("turn")
-    of = select(types.machine_type, node.machine, node.node_id, trial.id, trial.ordered_at, turn).subquery().c
-    number = func.row_number().over(partition_by=of.machine_type, order_by=(of.turn, of.ordered_at.desc(), of.id))
+    made = select(TrialRow.id, TrialRow.ordered_at, TrialRow.is_own)
+    made = made.where(TrialRow.node_id == node.node_id, IS_PREDICTED).order_by(*_own_first(TrialRow))
+    trial = made.limit(_MOST_OF_A_NODE).lateral().c
+    machine = (types.machine_type, node.machine)
+    turn = func.row_number().over(partition_by=machine, order_by=_own_first(trial)).label("turn")
+    of = select(types.machine_type, node.machine, node.node_id, *trial, turn).subquery().c
+    number = func.row_number().over(partition_by=of.machine_type, order_by=(of.turn, *_own_first(of)))
     found = select(of.machine_type, of.machine, of.node_id, of.id, number.label("number")).subquery().c
     statement = (  # of those that are taken alone is the summary opened
         select(found.machine_type, found.machine, TrialRow.summary["predicted"].cast(Text))

@@ -23,9 +23,9 @@ from hugeplan.access.gated_route import Intake
 from hugeplan.access.schemas import EnrolmentRequest, Role
 from hugeplan.access.service import Credential
 from hugeplan.api import bodies_in_flight
-from hugeplan.errors import UnavailableError
+from hugeplan.errors import RateLimitedError, UnavailableError
 from hugeplan.fleet.ingest.again import MOST, SentAgain
-from hugeplan.shares import HANDLERS_OF_ONE
+from hugeplan.shares import HANDLERS_OF_ONE, WAITING_OF_ONE
 
 API = "/api/v1"
 MIB = 1024**2
@@ -288,17 +288,21 @@ async def test_who_has_left_takes_no_turn_and_no_memory(service: Service) -> Non
     """A viewer who asked for what takes long, and left at once, had thousands that waited: 70 to 100 MiB a minute."""
     intake: Intake = service.app.state.intake
 
-    def request(*, is_gone: bool) -> Any:
+    def request() -> Any:
         state = SimpleNamespace(admitted=Admitted("one", "one", Role.VIEWER), line_id="one")
-        return SimpleNamespace(state=state, scope={"state": {"is_gone": is_gone}})
+        return SimpleNamespace(state=state, scope={"state": {}})
 
     async with AsyncExitStack() as others:
-        for _ in range(HANDLERS_OF_ONE - 1):
-            await others.enter_async_context(intake.turn_of(request(is_gone=False)))
-        async with intake.turn_of(request(is_gone=False)):
-            left = [asyncio.create_task(intake.turn_of(request(is_gone=True)).__aenter__()) for _ in range(1000)]
-            await asyncio.sleep(0)
-            assert not any(one.done() for one in left)
-        found = await asyncio.wait_for(asyncio.gather(*left, return_exceptions=True), 5)
-    assert {type(one) for one in found} == {ClientDisconnect}
+        for _ in range(HANDLERS_OF_ONE):
+            await others.enter_async_context(intake.turn_of(request()))
+        waiting = [request() for _ in range(WAITING_OF_ONE)]
+        entering = [asyncio.create_task(intake.turn_of(one).__aenter__()) for one in waiting]
+        await asyncio.sleep(0)
+        with pytest.raises(RateLimitedError, match="At most 512 requests of one credential wait"):
+            await intake.turn_of(request()).__aenter__()
+        for one in waiting:  # as the connection does
+            one.scope["state"]["leaves"].reschedule(0)
+        found = await asyncio.wait_for(asyncio.gather(*entering, return_exceptions=True), 5)
+        assert {type(one) for one in found} == {ClientDisconnect}
+        assert intake.turns._rooms["one"].asked == HANDLERS_OF_ONE
     assert not intake.turns._rooms

@@ -297,6 +297,23 @@ async def told_of(planner: httpx.AsyncClient, node_id: str, **changes: Any) -> t
     return gain["speedup"], gain["statement"]
 
 
+async def test_newer_trials_of_a_planner_do_not_speak_for_a_machine_type_before_its_agents(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    """They moved what was said of untried nodes from +10.4 % to +3.8 %."""
+    untried, _, _ = await a_node(service, 9, run=run_with_curves())
+    tried = [await a_node(service, number, run=run_with_curves()) for number in range(1, 4)]
+    for _, machine, agent in tried:
+        sent = await agent.post(f"{API}/trials", json=predictable(machine, 12.0))
+        assert sent.status_code == 201, sent.text
+    of_agents = await told_of(planner, untried)
+    assert "3 trials on nodes of this machine type moved" in of_agents[1]
+    for _, machine, _ in tried:
+        for _ in range(6):
+            assert (await planner.post(f"{API}/trials", json=predictable(machine, -20.0))).status_code == 201
+    assert await told_of(planner, untried) == of_agents
+
+
 async def test_a_trial_narrows_the_plans_of_untried_nodes_of_its_machine_type(
     service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:

@@ -5,6 +5,7 @@ A fleet sends little else than reports. Finding their route and its dependencies
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
@@ -21,7 +22,7 @@ from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.machines import Hints
 from hugeplan.access.schemas import Role
 from hugeplan.api.bodies_in_flight import LARGE_BYTES, PART_BYTES
-from hugeplan.api.body import beside_loop, no_body, read_body, refuse_gone
+from hugeplan.api.body import beside_loop, no_body, read_body, refuse_gone, unless_gone
 from hugeplan.api.json_body import parse_json
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.ratelimit import RateLimiter
@@ -49,8 +50,9 @@ async def answer_report(request: Request) -> Response:
     intake: Intake = request.app.state.intake
     known = await intake.gate.admit(request, _AGENTS)
     address = address_key(request)
-    async with intake.report_turns.turn(known.line_id):  # what waits for it is still packed, and with its client
-        refuse_gone(request)
+    async with AsyncExitStack() as turns:
+        async with unless_gone(request):  # what waits for its turn is still packed, and with its client
+            await turns.enter_async_context(intake.report_turns.turn(known.line_id))
         with (
             intake.bodies_of_reports.body(known.line_id, PART_BYTES, address) as counted,
             intake.bodies_of_agents.body(known.line_id, LARGE_BYTES, address) as body,
