@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import http.client
@@ -11,15 +12,18 @@ import socket
 import statistics
 import time
 from collections.abc import Iterator
+from typing import Any
 from unittest.mock import MagicMock
 
 import httpx
 import pytest
 import uvicorn
+from starlette.requests import ClientDisconnect, Request
 from support.server import MIB, Server, serving
 from uvicorn.server import ServerState
 
 from hugeplan import embedded
+from hugeplan.api.body import unless_gone
 from hugeplan.api.connection import Connection
 from hugeplan.settings import Settings
 
@@ -382,3 +386,32 @@ async def test_one_machine_of_a_network_does_not_shut_out_the_others() -> None:
     for connection, _ in made:
         connection.connection_lost(None)
     assert Connection.open_by_address == before
+
+
+@pytest.mark.parametrize(
+    "behind", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n?\r\n\r\n"]
+)
+async def test_who_leaves_ends_what_waits_also_behind_a_later_request(behind: bytes) -> None:
+    """uvicorn tells the request that came last: the one at work was worked off for nobody, and events were sent on."""
+    ended = asyncio.get_running_loop().create_future()
+
+    async def application(scope: Any, receive: Any, _: Any) -> None:
+        assert (await receive())["type"] == "http.request"
+        with pytest.raises(ClientDisconnect):
+            async with unless_gone(Request(scope, receive)):
+                await asyncio.Event().wait()
+        ended.set_result(await receive())
+
+    configured = uvicorn.Config(application, http=Connection, ws="none", log_config=None)
+    configured.load()
+    transport = MagicMock()
+    transport.get_extra_info.side_effect = {"peername": ("10.0.0.1", 4000), "sockname": ("::1", 80)}.get
+    transport.is_closing.return_value = False
+    connection = Connection(config=configured, server_state=ServerState(), app_state={})
+    connection.connection_made(transport)
+    connection.data_received(b"GET /waits HTTP/1.1\r\nHost: x\r\n\r\n" + behind)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not ended.done()
+    connection.connection_lost(None)
+    assert await asyncio.wait_for(ended, 5) == {"type": "http.disconnect"}
