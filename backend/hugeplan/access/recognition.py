@@ -13,6 +13,7 @@ from typing import Final
 
 from hugeplan.access.machines import Hints, is_same
 from hugeplan.db.models import Machine
+from hugeplan.planner.printable import one_line
 
 MEMORY_TOLERANCE: Final = 0.02
 """MemTotal is what the kernel leaves of the memory: another kernel leaves a little more or less."""
@@ -76,15 +77,19 @@ def judge(asked: Asked, known: Remembered, now: datetime, silence: timedelta) ->
     if known.was_one_refused:
         doubts.append("an administrator refused a machine that says it is this one")
     if known.node_name is not None and known.node_name != asked.node_name:
-        doubts.append(f"its name is {asked.node_name!r}, and was {known.node_name!r}")
+        doubts.append(f"its name is {_shown(asked.node_name)}, and was {_shown(known.node_name)}")
     if _differ(known.cpu_brand, asked.cpu_brand):
-        doubts.append(f"its processor is {asked.cpu_brand!r}, and was {known.cpu_brand!r}")
+        doubts.append(f"its processor is {_shown(asked.cpu_brand)}, and was {_shown(known.cpu_brand)}")
     if known.mem_total_bytes and asked.mem_total_bytes:
         ratio = asked.mem_total_bytes / known.mem_total_bytes
         if abs(ratio - 1) > MEMORY_TOLERANCE:
             doubts.append(f"its memory is {asked.mem_total_bytes} bytes, and was {known.mem_total_bytes}")
     wait = timedelta() if known.heard_at is None else known.heard_at + silence - now
     return Judgement(tuple(because), tuple(doubts), max(0.0, wait.total_seconds()))
+
+
+def _shown(said: str | None) -> str:
+    return f"'{one_line(said, 60)}'"
 
 
 def _differ(known: str | None, asked: str | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from functools import partial
 
 from hugeplan.access import enrolment_repository, enrolments
@@ -33,7 +34,8 @@ def _lines(asked: PendingEnrolment, known: str | None) -> str:
         f"    machine {asked.node_machine_id}, asked {asked.attempts} times from"
         f" {one_line(asked.address or 'an unknown address', 80)}, last {asked.last_asked_at:%Y-%m-%d %H:%M:%S}Z",
         f"    calls itself {one_line(asked.node_name, 60)}",
-        f"    {one_line(asked.reason)}",
+        # What the asker says is in it: further lines are two columns further in.
+        *textwrap.wrap(one_line(asked.reason, 500), 78, initial_indent=" " * 4, subsequent_indent=" " * 6),
     )
     return "\n".join(lines)
 

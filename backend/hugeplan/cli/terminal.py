@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, TextIO
 
-from hugeplan.planner.printable import BLANKS, escaped
+from hugeplan.planner.printable import escaped, one_line
 
 #: New lines and tabs lay a table out; everything else that is not printable is looked at one by one.
 _PLAIN = str.maketrans("", "", "\n\t")
@@ -35,7 +35,7 @@ class TameText:
         """Write ``text``, tamed."""
         line = text
         if self._by_line:
-            line = BLANKS.sub("  ", text[:-1]).replace("\n", escaped("\n")) + text[-1:]
+            line = one_line(text[:-1]) + text[-1:]
         self._stream.write(tame(line))
         return len(text)
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from itertools import accumulate, pairwise
+from unicodedata import category, east_asian_width
 
 MOST_SHOWN = 253
 # With letters that are printable and look like blanks. Fewer of them are an indentation, or align a number.
-BLANKS = re.compile("(?<=[^ ])[ \u115f\u1160\u2800\u3164\uffa0]{6,}|[ \u115f\u1160\u2800\u3164\uffa0]{16,}")
+_BLANK = " \u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U0001d159"
+BLANKS = re.compile(f"(?<=[^ ])[{_BLANK}]{{6,}}|[{_BLANK}]{{16,}}")
+_UNSEEN = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Marks that no terminal shows (Unicode's Default_Ignorable_Code_Point), of those that are printable."""
 
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:
@@ -22,11 +28,21 @@ def printable(text: str, most: int = MOST_SHOWN) -> str:
 
 def one_line(value: object, most: int | None = None) -> str:
     """A value, or a line with values, of a server, a report or a file as commands print it: printable, and without a
-    run of blanks, which fills a line of the terminal so that what follows looks like the next one.
+    run of blanks, which fills a line of the terminal so that what follows looks like the next one. Marks without a
+    width are escaped between blanks, and everywhere where they are not seen. Cut to ``most`` columns.
     """
     text = BLANKS.sub("  ", str(value))
+    if not text.isascii():
+        text = "".join(escaped(c) if _is_hidden(before, c) else c for before, c in pairwise(f" {text}"))
     text = printable(text, len(text))
-    return text if most is None or len(text) <= most else text[: most - 1] + "…"
+    columns = [] if most is None else [*accumulate(1 + (east_asian_width(c) in "WF") for c in text[: most + 1])]
+    if most is None or not columns or columns[-1] <= most:
+        return text
+    return text[: bisect_left(columns, most)] + "…"
+
+
+def _is_hidden(before: str, character: str) -> bool:
+    return bool(_UNSEEN.match(character)) or (before in _BLANK and category(character) in {"Mn", "Me"})
 
 
 def escaped(character: str) -> str:

@@ -18,6 +18,7 @@ from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
 from hugeplan.cli import main
 from hugeplan.db.models import EnrolmentRequestRow
+from hugeplan.planner.printable import one_line
 from hugeplan.settings import Settings
 
 Printed = Callable[[list[str]], str]
@@ -34,6 +35,24 @@ def _judge(said: str) -> str:
         assert f"web-7{' ' * 6}" not in line
     assert "\x1b" not in said
     return said
+
+
+UNSEEN = "\u034f\ufe0f\u180b\u17b4\U000e0100"
+
+
+@pytest.mark.parametrize("mark", [*UNSEEN, "\u0301", "\u20dd", "\u3164", "\u2800"], ids=ascii)
+def test_marks_and_letters_that_are_not_seen_lengthen_no_blanks(mark: str) -> None:
+    shown = one_line(f"a{f'     {mark}' * 40}b")
+    assert mark not in shown, shown
+    assert " " * 6 not in shown
+    assert len(shown) < 10 or shown.count("\\u") >= 40, shown
+
+
+@pytest.mark.parametrize(("letter", "columns"), [("a", 1), ("é", 1), ("표", 2), ("😀", 2), ("\uff21", 2)])
+def test_a_value_is_cut_at_a_width(letter: str, columns: int) -> None:
+    assert one_line(letter * (60 // columns), 60) == letter * (60 // columns)
+    assert one_line(letter * 1_000, 60) == letter * (59 // columns) + "…"
+    assert one_line("e\u0301" * 1_000, 60) == "e\u0301" * 29 + "e…"
 
 
 async def _keep(service: Service) -> str:
@@ -61,7 +80,7 @@ async def test_lists_of_the_database(
     assert await asyncio.to_thread(main, ["enrolment", "list"]) == 0
     said = _judge(capsys.readouterr().out)
     assert said.startswith(f"{asked}  db-7  waits\n"), said
-    assert len(said.splitlines()) == 4
+    assert all(line.startswith("    ") and len(line) <= 78 for line in said.splitlines()[3:]), said
     assert await asyncio.to_thread(main, ["enrolment", "approve", asked]) == 0
     assert capsys.readouterr().out == f"db-7 (machine {'a' * 32}) is approved.\n"
 
