@@ -6,19 +6,45 @@ recurses down with it.
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import yaml
 
 MAX_DEPTH: Final = 60
 MAX_NODES: Final = 50_000
+MAX_DIRECTIVES: Final = 100
+_DIRECTIVE: Final = re.compile("(?<![^\n\r\x85\u2028\u2029\ufeff])%")
 LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's where it is there: ten times as fast, and it does not recurse."""
 
 
 class YamlBoundsError(yaml.MarkedYAMLError):  # type: ignore[misc]
-    """The text is too deep or has too many nodes; it has the place."""
+    """The text is too deep, or has too many nodes or a value that its tag does not have; it has the place."""
+
+
+class PlainLoader(LOADER):  # type: ignore[misc]  # chosen at run time
+    """Keys are text as it is written: many whole numbers have one hash, and each would be compared with all."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """A mapping whose keys are text."""
+        if isinstance(node, yaml.MappingNode):
+            self.flatten_mapping(node)
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise _beyond("a text as the key", key.start_mark)
+                key.tag = "tag:yaml.org,2002:str"
+        return super().construct_mapping(node, deep=deep)
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        """A value; PyYAML raises what it comes upon for ``!!int "-"`` and ``!!timestamp abc``."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except (AttributeError, LookupError, ValueError) as error:
+            raise _beyond("a value of its tag", node.start_mark) from error
 
 
 def compose_all(text: str, *, with_aliases: bool) -> list[yaml.Node]:
@@ -36,7 +62,7 @@ def compose_all(text: str, *, with_aliases: bool) -> list[yaml.Node]:
 def load(text: str) -> Any:
     """The plain value of one document without aliases."""
     _refuse_unbounded(text, with_aliases=False)
-    return yaml.load(text, Loader=LOADER)  # noqa: S506 - a safe loader
+    return yaml.load(text, Loader=PlainLoader)  # noqa: S506 - a safe loader
 
 
 def _refuse_unbounded(text: str, *, with_aliases: bool) -> None:
@@ -51,7 +77,14 @@ def _refuse_unbounded(text: str, *, with_aliases: bool) -> None:
 
 
 def shallow_events(text: str | bytes) -> Iterator[Any]:
-    """The events of a text. YamlBoundsError where it is too deep: how long deep texts take grows as their square."""
+    """The events of a text. YamlBoundsError where it is too deep or has many directives, which are one event: how long
+    such texts take grows as their square.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-16" if text[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} else "utf-8")
+    if beyond := next(islice(_DIRECTIVE.finditer(text), MAX_DIRECTIVES, None), None):
+        mark = yaml.Mark("", beyond.start(), text.count("\n", 0, beyond.start()), 0, None, None)
+        raise _beyond(f"at most {MAX_DIRECTIVES} lines that begin with %", mark)
     depth = 0
     for event in yaml.parse(text, Loader=LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

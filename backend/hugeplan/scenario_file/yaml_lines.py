@@ -125,7 +125,7 @@ class _Reader:
             if isinstance(value, int) and value.bit_length() > MOST_BITS:
                 raise ValueError
             return value
-        except (yaml.YAMLError, ValueError, OverflowError) as error:
+        except (yaml.YAMLError, AttributeError, LookupError, ValueError, OverflowError) as error:
             raise self._problem(at, str(node.value), "a plain value", line) from error
 
     def _problem(self, at: FieldPath, value: str, expected: str, line: int) -> ScenarioFileError:

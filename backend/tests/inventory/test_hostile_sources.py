@@ -14,11 +14,13 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.http_server import answering
 from support.kubernetes_objects import node, postgres
 
+from hugeplan.documents import yaml_nodes
 from hugeplan.inventory.ansible import read_ansible
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.answer import request_of as inventory_request
@@ -31,6 +33,8 @@ from hugeplan.inventory.scenario import scenario_document
 from hugeplan.inventory.text import inventory_text
 from hugeplan.planner.fleet import plan_node
 from hugeplan.planner.model import PlanRequest, Policy
+from hugeplan.scenario_file.errors import ScenarioFileError
+from hugeplan.scenario_file.yaml_lines import parse_text
 from hugeplan.scenarios.work import Question, request_of
 
 HEAD = "host,memory,used,engine,version,database,settings\n"
@@ -66,17 +70,69 @@ TABLES: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("what", TABLES)
 def test_eight_times_a_table_takes_eight_times_the_time(what: str) -> None:
+    assert_linear(lambda text: read_csv(text, "t"), TABLES[what])
+
+
+def assert_linear(read: Callable[[str], object], made: Callable[[int], str]) -> None:
     taken = []
-    for size in (1_000, 8_000):
-        text = TABLES[what](size)
+    for text in map(made, (1_000, 8_000)):
         best = float("inf")
         for _ in range(3):
             begun = time.process_time()
-            with suppress(InventoryError):
-                read_csv(text, "t")
+            with suppress(InventoryError, yaml.YAMLError):
+                read(text)
             best = min(best, time.process_time() - begun)
         taken.append(best)
     assert taken[1] < max(LEAST_SECONDS, GROWTH * taken[0]), taken
+
+
+ONE_HASH = 2**61 - 1
+YAMLS: dict[str, Callable[[int], str]] = {
+    "directives": lambda n: "".join(f"%TAG !{i:x}! tag:,1:\n" for i in range(n)) + "---\na: 1\n",
+    "other breaks": lambda n: "\ufeff" + "".join(f"%TAG !{i:x}! tag:,1:\u2028" for i in range(n)) + "--- a\n",
+    "directives of many documents": lambda n: "".join(f"%TAG !{i:x}! tag:,1:\n--- a\n...\n" for i in range(n)),
+    "whole numbers": lambda n: "\n".join(f"{hex(i * ONE_HASH)}: " for i in range(n)),
+    "a set": lambda n: "!!set\n" + "\n".join(f"? {hex(i * ONE_HASH)}" for i in range(n)),
+    "merged": lambda n: "!!merge x: {" + ",".join(f"{hex(i * ONE_HASH)}: 1" for i in range(n)) + "}",
+    "numbers in mappings": lambda n: "\n".join(f"? !!int {{=: {hex(i * ONE_HASH)}}}\n: " for i in range(n)),
+    "floats": lambda n: "\n".join(f"{float(i * ONE_HASH):.1f}: " for i in range(n)),
+    "tags": lambda n: "\n".join(f"- !<tag:{i}> a" for i in range(n)),
+    "anchors": lambda n: "\n".join(f"- &a{i} a" for i in range(n)),
+}
+
+
+@pytest.mark.parametrize("what", YAMLS)
+@pytest.mark.parametrize("reader", ["kubectl", "load", "compose"])
+def test_eight_times_a_yaml_takes_eight_times_the_time(what: str, reader: str) -> None:
+    readers: dict[str, Callable[[str], object]] = {
+        "kubectl": lambda text: json_of_yaml(text.encode(), "y"),
+        "load": yaml_nodes.load,
+        "compose": lambda text: yaml_nodes.compose_all(text, with_aliases=True),
+    }
+    assert_linear(readers[reader], YAMLS[what])
+
+
+def test_a_scenario_of_directives_is_one_sentence_with_a_line() -> None:
+    with pytest.raises(ScenarioFileError, match=r"^s:101: .*; expected at most 100 lines that begin with %$"):
+        parse_text(YAMLS["directives"](200), "s")
+    for word in ("!!timestamp abc", '!!int ""', "!!bool x"):
+        with suppress(ScenarioFileError):
+            parse_text(f"a: {word}", "s")
+
+
+def test_keys_of_yaml_are_text_and_few_directives_are_read() -> None:
+    text = "%YAML 1.1\n%TAG !x! tag:x:\n---\n0x10: 1\nnull: 2\nyes: {1.5: %a}\n".replace("%a", "'\n\n%'")
+    assert yaml_nodes.load(text) == {"0x10": 1, "null": 2, "yes": {"1.5": "\n%"}}
+    for data in (text.encode(), text.encode("utf-16")):
+        assert json.loads(json_of_yaml(data, "y")) == yaml_nodes.load(text)
+
+
+@pytest.mark.parametrize("text", ["!!timestamp abc", '!!int ""', '!!float ""', '!!int "-"', "!!bool x", "? [a]\n  : b"])
+def test_what_a_tag_says_wrongly_is_one_sentence(text: str) -> None:
+    with pytest.raises(yaml.MarkedYAMLError):
+        yaml_nodes.load(f"a: 1\nb:\n  {text}")
+    with pytest.raises(InventoryError, match="y is not valid YAML in line 3: expected "):
+        json_of_yaml(f"a: 1\nb:\n  {text}".encode(), "y")
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", ", "])

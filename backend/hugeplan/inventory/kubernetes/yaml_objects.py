@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from hugeplan.documents.yaml_nodes import LOADER, shallow_events
+from hugeplan.documents.yaml_nodes import PlainLoader, shallow_events
 from hugeplan.inventory.model import InventoryError
 
 #: YAML is slow to read; kubectl writes the same objects as JSON.
@@ -17,12 +17,12 @@ _TAG: Final = "tag:yaml.org,2002:"
 _TEXT: Final = frozenset({f"{_TAG}timestamp", f"{_TAG}value", f"{_TAG}merge"})
 
 
-class _Loader(LOADER):  # type: ignore[misc]  # chosen at run time
+class _Loader(PlainLoader):
     """Scalars as JSON has them: a time stays text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own form of the table
         first: [pair for pair in pairs if pair[0] not in _TEXT]
-        for first, pairs in LOADER.yaml_implicit_resolvers.items()
+        for first, pairs in PlainLoader.yaml_implicit_resolvers.items()
     }
 
     def construct_number(self, node: Any) -> Any:
