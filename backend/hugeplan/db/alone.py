@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, PendingRollbackError, ResourceClosedError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from hugeplan.errors import ProblemError, RateLimitedError, UnavailableError
@@ -71,7 +71,9 @@ def _concerns_all(error: Exception) -> bool:
     if isinstance(error, DBAPIError):
         state = getattr(error.orig, "sqlstate", None)
         return state is None or (state.startswith(_CONCERNS_ALL) and state != _TOOK_TOO_LONG)
-    return isinstance(error, SQLAlchemyError | OSError | UnavailableError | RateLimitedError)
+    # Of SQLAlchemy's own errors those of the session: that there is no result concerns one item.
+    broken = PoolTimeoutError, PendingRollbackError, ResourceClosedError
+    return isinstance(error, (*broken, OSError, UnavailableError, RateLimitedError))
 
 
 @lru_cache(1024)

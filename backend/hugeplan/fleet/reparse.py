@@ -110,7 +110,8 @@ async def _node(database: Database, node_id: UUID, done: Reparsed) -> None:
         after = blocks[-1].start_at, blocks[-1].first_report_id
     values = {"node_id": node_id, "times": list(largest), "bytes": list(largest.values())}
     async with database.write() as session:
-        await repository.lock_node(session, node_id)  # before its hours, as reports do
+        if await repository.lock_node(session, node_id) is None:  # before its hours, as reports do
+            return  # it was deleted meanwhile
         for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
             history = _HISTORY.format(table=table, width=width, anon_shmem=repository.ANON_SHMEM)
             await session.execute(text(history), values)
@@ -156,21 +157,23 @@ async def _unread_reports(database: Database, node_id: UUID, after: _Place, done
     for received_at, report_id, machine_id in found:
         async with database.write() as session:
             is_read = await _unread_report(session, node_id, received_at, report_id, machine_id)
-        done.reports += is_read
-        done.unreadable += not is_read
+        done.reports += is_read is True
+        done.unreadable += is_read is False
     return None if len(found) < KEYS else (found[-1].received_at, found[-1].report_id)
 
 
 async def _unread_report(
     session: WriteSession, node_id: UUID, received_at: datetime, report_id: UUID, machine_id: str
-) -> bool:
-    """Store one of them. False where today's parser refuses it."""
+) -> bool | None:
+    """Store one of them. False where today's parser refuses it, None where it was deleted meanwhile."""
     await repository.lock_node(session, node_id)  # the batch would not wait for it
     row = ReportDocumentRow
     of_it = select(row.document).where(
         row.node_id == node_id, row.received_at == received_at, row.report_id == report_id
     )
-    raw = unpack((await session.execute(of_it)).scalar_one())
+    if (packed := (await session.execute(of_it)).scalar_one_or_none()) is None:
+        return None
+    raw = unpack(packed)
     try:
         read = incoming.read_report(raw, msgspec.json.decode(raw), token_id=UUID(int=0), now=received_at)
     except InvalidInputError:

@@ -320,6 +320,24 @@ async def test_a_node_with_many_unread_reports_lets_others_have_their_turn(
     assert (done.nodes, done.unreadable) == (2, 7)
 
 
+async def test_a_node_that_is_deleted_while_its_unread_reports_are_read_keeps_no_other_waiting(
+    service: Service, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = sorted(await nodes(service, {}, {}))
+    await change(service, "UPDATE reports SET state = 'newer_schema', schema_version = 1")
+    read = reparsing._unread_report
+
+    async def deleted_before(session: Any, node_id: UUID, *given: Any) -> bool | None:
+        if str(node_id) != ids[0]:
+            return False
+        assert (await admin.delete(f"{API}/nodes/{node_id}")).status_code == 204
+        return await read(session, node_id, *given)
+
+    monkeypatch.setattr(reparsing, "_unread_report", deleted_before)
+    done = await reparse(service.database)
+    assert (done.nodes, done.reports, done.unreadable) == (1, 0, 1)
+
+
 async def test_a_transaction_that_waited_too_long_is_one_nodes(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +401,10 @@ async def test_what_concerns_all_goes_through_and_the_rest_is_logged_once(
     with pytest.raises(DBAPIError), alone("no database"):
         async with away.read() as session:
             await session.execute(text("SELECT 1"))
+    with alone("a row that is gone") as tried:
+        async with service.database.read() as session:
+            (await session.execute(text("SELECT 1 WHERE false"))).one()
+    assert tried.why == INTERNAL
     with alone("a number") as tried:
         async with service.database.write() as session, session.begin_nested():
             await session.execute(text("SELECT 2147483647 + 1"))
