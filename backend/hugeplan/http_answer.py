@@ -23,13 +23,22 @@ class Answer:
 
 
 def client_of(url: str, headers: dict[str, str], seconds: float) -> httpx.Client:
-    """A client for one server. No proxy of the environment gets what is for this machine. Raises httpx.InvalidURL."""
-    return httpx.Client(headers=headers, timeout=seconds, trust_env=not is_loopback(httpx.URL(url).host))
+    """A client for one server. No proxy of the environment gets what is for this machine; its certificates count.
+
+    Raises httpx.InvalidURL, and httpx.HTTPError where the environment's proxy or certificates cannot be used.
+    """
+    is_far = not is_loopback(httpx.URL(url).host)
+    try:
+        certificates = httpx.create_ssl_context()
+        return httpx.Client(headers=headers, timeout=seconds, trust_env=is_far, verify=certificates)
+    except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:  # whose words may have a password
+        said = "what HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE says is of no use"
+        raise httpx.UnsupportedProtocol(said) from error
 
 
 def shown_url(url: str) -> str:
     """``url`` without its user and password, also where it is not valid."""
-    return re.sub(r"(?s)^(\w+://)?.*@", r"\1", url)
+    return re.sub(r"(?s)^(\w+://)?.*[@﹫＠]", r"\1", url)
 
 
 def whole_answer(client: httpx.Client, *what: str, seconds: float, most_bytes: int, **more: Any) -> Answer:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
+import subprocess
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
 import pytest
 from support.http_server import answering
@@ -71,10 +74,37 @@ def test_no_proxy_gets_what_is_for_this_machine(monkeypatch: pytest.MonkeyPatch)
             client.now()
 
 
+def test_a_private_ca_is_believed_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "ca.pem"
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    made = ["openssl", *words.split(), "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(made, check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_x")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    with answering(_Trials, context) as address:
+        client = ServiceClient(f"https://localhost:{address.rpartition(':')[2]}", option="--to")
+        with pytest.raises(InputError, match="CERTIFICATE_VERIFY_FAILED"):
+            list(client.items("trials"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert not list(client.items("trials"))
+
+
+@pytest.mark.parametrize("proxy", ["socks5://u:hidden@h:1", "ftp://u:hidden@h:1", ":::", "http://u:hid den@h:port"])
+def test_a_proxy_that_is_none_is_one_sentence(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_x")
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(InputError, match=r"--to http://h\.example: what HTTP_PROXY, .* is of no use"):
+        ServiceClient("http://h.example", option="--to").ask("trials")
+    with pytest.raises(InventoryError, match=r"http://h\.example: what HTTP_PROXY, .* is of no use"):
+        PrometheusClient("http://h.example")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "127.0.0.1:port", "ho st"])
 def test_a_password_in_a_url_is_not_said(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_x")
-    for user in ("user:hidden@", "user:hidden/hidden@", "hidden@hidden@"):
+    for user in ("user:hidden@", "user:hidden/hidden@", "hidden@hidden@", "user:hidden\uff20"):
         with pytest.raises(InputError, match=f"--to http://{host}: ") as problem:
             ServiceClient(f"http://{user}{host}", option="--to").ask("trials")
         assert "hidden" not in str(problem.value)

@@ -72,7 +72,10 @@ class PrometheusClient:
         if parsed.scheme not in {"http", "https"} or not parsed.host:
             raise InventoryError(f"{shown_url(url)}: expected a URL such as http://prometheus.example:9090")
         self.shown = shown_url(str(parsed))
-        self._client = client_of(self.url, headers, timeout_seconds)
+        try:
+            self._client = client_of(self.url, headers, timeout_seconds)
+        except httpx.HTTPError as error:
+            raise InventoryError(f"{self.shown}: {error}") from error
 
     def __enter__(self) -> Self:
         return self
