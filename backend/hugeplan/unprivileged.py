@@ -1,7 +1,9 @@
-"""Run a program as an ordinary user without any right of root's: ``python unprivileged.py UID GID SIGNAL PROGRAM ...``.
+"""Run a program as an ordinary user without any right of root's:
+``python unprivileged.py UID GID SIGNAL FOLDER PROGRAM ...``.
 
 UID and GID are those to become; without root they are our own. SIGNAL (0: none) comes to the program when the thread
-that started it ends, however that ends, so it must be one that stays.
+that started it ends, however that ends, so it must be one that stays. FOLDER is where
+it works. Root's part must not begin there: its loader would take libraries from there (an empty LD_LIBRARY_PATH entry).
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ def own_path() -> dict[str, str]:
     return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def words_before(uid: int, gid: int, signal_of_end: int = 0) -> list[str]:
-    """What makes a command line one of that user's."""
+def words_before(uid: int, gid: int, signal_of_end: int = 0, folder: str | Path = "/") -> list[str]:
+    """What makes a command line one of that user's, which works in that folder, and is to be started in ours."""
     # By its path, and without what is installed: the package would be loaded for each program.
-    return [sys.executable, "-I", "-S", __file__, str(uid), str(gid), str(signal_of_end)]
+    return [sys.executable, "-I", "-S", __file__, str(uid), str(gid), str(signal_of_end), str(folder)]
 
 
 def become(uid: int, gid: int, program: str) -> None:
@@ -120,10 +122,12 @@ def _has_access_list(folder: Path) -> bool:
 
 def main(arguments: Sequence[str]) -> None:
     """Become the user, then the program."""
-    uid, gid, number, program, *rest = arguments
+    uid, gid, number, folder, program, *rest = arguments
     try:
+        held = os.open(folder, os.O_PATH)  # the way there may lead through folders of root alone
         if int(uid) != os.geteuid():
             become(int(uid), int(gid), program)
+        os.fchdir(held)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)  # after the user: changing it clears this
         os.execvp(program, [program, *rest])  # noqa: S606 - no shell is wanted
     except OSError as problem:

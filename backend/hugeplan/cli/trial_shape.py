@@ -53,7 +53,7 @@ class Wanted:
 
 def wanted(arguments: argparse.Namespace, engine: str) -> Wanted:
     """From ``--from``, ``--instance`` and the servers that run. InputError where a name fits none or several."""
-    given = Path(arguments.bin_dir) if arguments.bin_dir else None
+    given = Path(arguments.bin_dir).absolute() if arguments.bin_dir else None
     if arguments.plan is not None:
         request = read_plan(arguments.plan).request
         if request is None:

@@ -174,7 +174,7 @@ class EmbeddedPostgres:
         with (self._data_dir.parent / "postgresql.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - the wheel's own program
                 self._command(self._uid, "postgres", "-D", DATA, *arguments),
-                cwd=self._data_dir,
+                cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -231,7 +231,7 @@ class EmbeddedPostgres:
                 connection.execute(statement.format(*identifiers))
 
     def _command(self, uid: int, program: str, *arguments: str) -> Sequence[str]:
-        return [*words_before(uid, self._gid, signal.SIGINT), str(self._programs / program), *arguments]
+        return [*words_before(uid, self._gid, signal.SIGINT, self._data_dir), str(self._programs / program), *arguments]
 
     def _become_nobodys(self, folder: Path) -> None:
         """As root, choose the user id to run as, with the group of that number, and give it the socket's folder."""
@@ -286,7 +286,7 @@ class EmbeddedPostgres:
         why = None
         with subprocess.Popen(  # noqa: S603 - the wheel's own program
             initdb,
-            cwd=self._data_dir,
+            cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

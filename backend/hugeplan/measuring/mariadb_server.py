@@ -109,7 +109,7 @@ class MariadbServer:
 
     def command(self, *words: str) -> list[str]:
         """A command line as the server's user."""
-        return [*as_user(self.user), *words]
+        return [*as_user(self.user, self.held), *words]
 
     def _server(self, *options: str) -> list[str]:
         return [
@@ -140,7 +140,7 @@ class MariadbServer:
             file.write(self._statements().encode())
             file.seek(0)
             command = self.command(*self._server(*start))
-            status, said = said_by(command, seconds=LOAD_SECONDS, cwd=self.held, stdin=file.fileno())
+            status, said = said_by(command, seconds=LOAD_SECONDS, stdin=file.fileno())
         if status != 0:
             raise MariadbError(f"the table could not be loaded: {last_error(said)}")
 
@@ -185,7 +185,6 @@ class MariadbServer:
                 [*launch, *self.command(*self._server(*own))],
                 stdout=output,
                 stderr=output,
-                cwd=self.held,
                 **apart(),
             )
         self.pid = process.pid

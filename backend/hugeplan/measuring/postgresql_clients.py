@@ -215,9 +215,7 @@ class Pgbench:
         command = self.server.command("pgbench", *arguments, "postgres")
         how = apart()
         how["env"]["PGAPPNAME"] = _application(cpu)
-        return subprocess.Popen(  # noqa: S603 - our own command line
-            command, stdout=subprocess.DEVNULL, stderr=log, cwd=self.server.held, **how
-        )
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, **how)  # noqa: S603 - our own words
 
     def _variables(self) -> list[str]:
         return []

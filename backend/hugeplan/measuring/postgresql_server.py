@@ -130,10 +130,10 @@ class Server:
 
     def command(self, *words: str) -> list[str]:
         """The command line of one of PostgreSQL's programs, with the wanted priority and user."""
-        return [*self._nice, *as_user(self.user), str(self.programs / words[0]), *words[1:]]
+        return [*self._nice, *as_user(self.user, self.held), str(self.programs / words[0]), *words[1:]]
 
     def _run(self, *words: str, seconds: float = SAID_SECONDS) -> str:
-        status, said = said_by(self.command(*words), seconds=seconds, cwd=self.held)
+        status, said = said_by(self.command(*words), seconds=seconds)
         if status != 0:
             raise ServerError(f"{words[0]} failed: {[f'status {status}', *said.strip().splitlines()][-1]}")
         return said
@@ -208,7 +208,7 @@ class Server:
         with created(self.held / "settings") as file:
             file.write("\n".join(lines).encode())
         copying = ("cp", str(self.folder / "settings"), str(self.data / "postgresql.auto.conf"))
-        status, said = said_by([*as_user(self.user), *copying], cwd=self.held)
+        status, said = said_by([*as_user(self.user, self.held), *copying])
         if status != 0:
             raise ServerError(f"the settings cannot be written: {said.strip()}")
 

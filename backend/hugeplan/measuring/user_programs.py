@@ -77,18 +77,22 @@ def text_of(path: Path) -> str:
 
 def apart() -> dict[str, Any]:
     """How every program of a server's user is started (subprocess.Popen): with nothing of who measures, no terminal,
-    where it could type or read, and no variable that may be a secret.
+    where it could type or read, no variable that may be a secret, and in a folder of root's: what is root until it has
+    become the user loads programs and libraries from where it works, if root's variables have an entry that says so.
 
     In a session of its own, so that Ctrl-C reaches the measurement alone, which ends its programs in order.
     """
     env = {name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith("LC_")}
-    return {"stdin": subprocess.DEVNULL, "env": env, "start_new_session": True}
+    for name in {"PATH", "LD_LIBRARY_PATH"} & set(env):
+        env[name] = os.pathsep.join(part for part in env[name].split(os.pathsep) if part.startswith("/"))
+    return {"stdin": subprocess.DEVNULL, "env": env, "start_new_session": True, "cwd": "/"}
 
 
-def as_user(user: str) -> list[str]:
-    """What makes a command line one of a server's user ("" is ourselves)."""
+def as_user(user: str, folder: str | Path = "/") -> list[str]:
+    """What makes a command line one of a server's user ("" is ourselves), which works in that folder."""
     account = pwd.getpwnam(user) if user else None
-    return words_before(account.pw_uid, account.pw_gid) if account else []
+    uid, gid = (account.pw_uid, account.pw_gid) if account else (os.geteuid(), os.getegid())
+    return words_before(uid, gid, folder=folder)
 
 
 def give(folder: Path, user: str) -> Path:
@@ -100,7 +104,7 @@ def give(folder: Path, user: str) -> Path:
     if user:
         account = pwd.getpwnam(user)
         os.fchown(held, account.pw_uid, account.pw_gid)
-    return Path(f"/proc/self/fd/{held}")
+    return Path(f"/proc/{os.getpid()}/fd/{held}")
 
 
 def is_copied(source: Path, target: Path, user: str) -> bool:
@@ -159,10 +163,10 @@ def version_said(program: Path, user: str) -> str:
     return said_by([program, "--version"], user=uid, group=gid, extra_groups=account and [])[1]
 
 
-def is_done(command: Sequence[str], folder: str = "/") -> bool:
+def is_done(command: Sequence[str]) -> bool:
     """Run a program, which may wait for a file system of a server's user: then it is left. OSError."""
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=folder, **apart() | silent)  # noqa: S603 - as any tool here
+    process = subprocess.Popen(command, **apart() | silent)  # noqa: S603 - as any tool here
     try:
         return process.wait(_REMOVE_SECONDS) == 0
     except subprocess.TimeoutExpired:

@@ -159,7 +159,7 @@ def remove(folder: Path) -> None:
             raise OSError(str(error)) from error
     for uid, gid, place in given:
         above, name = os.path.split(place)  # which that user may not reach by its path
-        is_done([*words_before(uid, gid), *REMOVING, name], above)
+        is_done([*words_before(uid, gid, folder=above), *REMOVING, name])
     if not given or is_done(["rmdir", "--", *(place for *_, place in given)]):
         is_done([*REMOVING, str(folder)])
 

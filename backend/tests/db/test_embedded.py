@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support.folders import starts_of_python
 
 from hugeplan import embedded, unprivileged
 from hugeplan.embedded import postgres
@@ -102,6 +103,15 @@ def test_an_initdb_that_is_stopped_ends_with_a_sentence(tmp_path: Path, monkeypa
         with suppress(ProcessLookupError), os.fdopen(os.pidfd_open(pid)) as process:
             assert select.select([process], [], [], 30)[0], "it has ended"
     assert not (tmp_path / "data").exists()
+
+
+@AS_ROOT
+def test_root_starts_in_no_folder_of_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loader would take libraries from there, where LD_LIBRARY_PATH has an empty entry."""
+    with starts_of_python(tmp_path, monkeypatch) as starts:
+        with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+            assert data_of(server) == tmp_path / "data"
+        assert [start.split()[:2] for start in starts()] == [["0", "/"]] * 2
 
 
 @AS_ROOT

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from support.folders import folder_for_all
+from support.folders import folder_for_all, starts_of_python
 
 from hugeplan.measuring import workplace as workplace_module
+from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer
 from hugeplan.measuring.postgresql_server import Server, ServerError
 from hugeplan.measuring.user_programs import give
 from hugeplan.measuring.workplace import remove_leftovers, workplace
@@ -88,7 +89,8 @@ except ServerError:
 """
 ROWS = """
 mysql = MariadbServer.__new__(MariadbServer)
-mysql.folder, mysql.user = folder / "a", "nobody"
+mysql.folder = mysql.held = folder / "a"
+mysql.user = "nobody"
 mysql.data_bytes()
 """
 
@@ -250,3 +252,28 @@ def test_a_data_folder_is_removed_with_its_users_rights() -> None:
         with pytest.raises(ServerError, match="initdb failed"):
             server.prepare()
         assert not server.data.exists()
+
+
+def test_what_is_root_until_it_is_the_user_starts_in_no_folder_of_that_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its loader took libraries from there, where root's LD_LIBRARY_PATH has an empty entry; PATH gave programs."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", ":lib:/opt/x")
+    monkeypatch.setenv("PATH", os.environ["PATH"] + "::bin")
+    with folder_for_all() as place, starts_of_python(tmp_path, monkeypatch) as starts:
+        place.chmod(0o755)
+        (place / "says").write_text('#!/bin/sh\necho "$(id -u) $(pwd) $PATH $LD_LIBRARY_PATH"\n')
+        (place / "says").chmod(0o755)
+        server, mysql = Server.__new__(Server), MariadbServer.__new__(MariadbServer)
+        server.folder, server.programs, server.user, server._nice = place / "a", place, "nobody", ["nice", "-n", "0"]
+        mysql.folder, mysql.program, mysql.engine, mysql.user = place / "a", place / "says", "mariadb", "nobody"
+        mysql.pool_bytes, mysql.settings = 1, {}
+        server.held = mysql.held = give(place / "a", "nobody")
+        path = os.environ["PATH"].removesuffix("::bin")
+        assert server._run("says") == f"{NOBODY} {place}/a {path} /opt/x\n"
+        with (
+            pytest.raises(MariadbError, match=rf"did not start: {NOBODY} {place}/a "),
+            mysql.running(large_pages=False, thp=False),
+        ):
+            pass
+    assert starts() == [f"0 / {path} /opt/x"] * 3

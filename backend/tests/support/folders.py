@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 
 @contextmanager
@@ -19,3 +22,16 @@ def folder_for_all() -> Iterator[Path]:
         folder = Path(made)
         folder.chmod(0o711)
         yield folder
+
+
+@contextmanager
+def starts_of_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[str]]]:
+    """User, working folder and ways to programs and libraries of each Python that begins meanwhile."""
+    python = folder / "python"
+    python.write_text(
+        f'#!/bin/sh\necho "$(id -u) $(pwd) $PATH $LD_LIBRARY_PATH" >> {folder}/starts\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(python))
+        yield lambda: (folder / "starts").read_text().splitlines()
