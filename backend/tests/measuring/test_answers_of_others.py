@@ -57,7 +57,7 @@ def silent(client: socket.socket) -> None:
 
 
 @contextmanager
-def listener(folder: Path, answer: Answering) -> Iterator[Server]:
+def listener(folder: Path, answer: Answering, hello: bytes = HELLO) -> Iterator[Server]:
     """A server whose socket somebody else's program has."""
     (folder / "a").mkdir()
     with socket.socket(socket.AF_UNIX) as heard:
@@ -68,7 +68,7 @@ def listener(folder: Path, answer: Answering) -> Iterator[Server]:
             client, _ = heard.accept()
             with client, suppress(OSError):
                 client.recv(4096)
-                client.sendall(HELLO)
+                client.sendall(hello)
                 client.recv(65536)
                 answer(client)
 
@@ -105,6 +105,16 @@ def test_no_answer_is_not_waited_for_without_end(tmp_path: Path) -> None:
         with pytest.raises(psycopg.OperationalError, match=r"the trial's server did not answer within 0\.3 s"):
             connection.execute("select 1")
         assert connection.closed, "what follows does not wait as long again"
+
+
+def test_who_asks_for_a_password_is_refused_at_once(tmp_path: Path) -> None:
+    """libpq computes as many turns of SCRAM as it is told, up to 2^31, and no signal or time ends that."""
+    asks = b"R" + struct.pack("!ii", 23, 10) + b"SCRAM-SHA-256\0\0"
+    with (
+        listener(tmp_path, silent, asks) as server,
+        pytest.raises(psycopg.OperationalError, match=r"requirement \"none\" failed"),
+    ):
+        server.connect()
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ def test_a_socket_of_anybody_is_told_no_password_of_ours(tmp_path: Path, monkeyp
         path.unlink()
         server.folder.rmdir()
         server.folder.parent.rmdir()
-    assert heard[1].startswith(b"p"), "it was asked for a password"
+    assert heard[1] == b"" or psycopg.pq.version() < 160_000, "who asks for a password is told nothing"
     assert b"secret" not in b"".join(heard)
     assert b"x=y" not in heard[0]
     assert os.environ["PGPASSWORD"] == "secret", "a program of --base gets what it needs"
