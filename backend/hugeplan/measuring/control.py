@@ -10,7 +10,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, Self, TypeVar
+from weakref import WeakSet
 
 import psycopg
 from psycopg.abc import PQGen
@@ -20,6 +21,7 @@ Answer = TypeVar("Answer")
 ANSWER_SECONDS: Final = 600.0
 MOST_BYTES: Final = 512 << 20
 """Of memory, beside what the process had. An answer of ours has a few kilobytes."""
+_TOO_LARGE: Final = "the trial's server answered with more than {} MiB"
 
 
 class SilentError(psycopg.OperationalError):
@@ -27,19 +29,21 @@ class SilentError(psycopg.OperationalError):
 
 
 class _Bound:
-    """Less memory for as long as somebody reads; programs that are started otherwise have what they are given."""
+    """Less memory for as long as somebody reads: as much as there was before the first of the open connections."""
 
     def __init__(self) -> None:
-        self._lock, self._inside, self._before = threading.Lock(), 0, (0, 0)
+        self._lock, self._inside, self._before, self._most = threading.Lock(), 0, (0, 0), 0
+        self.open = WeakSet[ControlConnection]()
 
     @contextmanager
     def less(self) -> Iterator[None]:
         with self._lock:
             if not self._inside:
                 self._before = soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-                most = _data_bytes() + MOST_BYTES
-                is_lower = soft != resource.RLIM_INFINITY and soft < most
-                resource.setrlimit(resource.RLIMIT_DATA, (soft if is_lower else most, hard))
+                if all(one.closed for one in self.open):
+                    self._most = _data_bytes() + MOST_BYTES
+                is_lower = soft != resource.RLIM_INFINITY and soft < self._most
+                resource.setrlimit(resource.RLIMIT_DATA, (soft if is_lower else self._most, hard))
             self._inside += 1
         try:
             yield
@@ -48,9 +52,6 @@ class _Bound:
                 self._inside -= 1
                 if not self._inside:
                     resource.setrlimit(resource.RLIMIT_DATA, self._before)
-
-
-_BOUND: Final = _Bound()
 
 
 def _data_bytes() -> int:
@@ -63,6 +64,18 @@ class ControlConnection(psycopg.Connection[tuple[object, ...]]):
 
     answer_seconds = ANSWER_SECONDS
 
+    @classmethod
+    def connected(cls, conninfo: str, **more: Any) -> Self:
+        """As connect does, within the same bounds. What nobody asked for is not kept."""
+        try:
+            with _BOUND.less():
+                made = cls.connect(conninfo, **more)
+        except MemoryError as problem:
+            raise SilentError(_TOO_LARGE.format(MOST_BYTES >> 20)) from problem
+        made.add_notify_handler(lambda _: None)
+        _BOUND.open.add(made)
+        return made
+
     def wait(self, gen: PQGen[Answer], interval: float = 0.1, timeout: float | None = None) -> Answer:
         seconds = min(self.answer_seconds, timeout or self.answer_seconds)
         try:
@@ -73,4 +86,7 @@ class ControlConnection(psycopg.Connection[tuple[object, ...]]):
             raise SilentError(f"the trial's server did not answer within {seconds:g} s") from problem
         except MemoryError as problem:
             self.pgconn.finish()
-            raise SilentError(f"the trial's server answered with more than {MOST_BYTES >> 20} MiB") from problem
+            raise SilentError(_TOO_LARGE.format(MOST_BYTES >> 20)) from problem
+
+
+_BOUND: Final = _Bound()

@@ -256,7 +256,7 @@ class Server:
                 who = "user=postgres dbname=postgres password=none"  # which is then not looked up in ~/.pgpass
                 if psycopg.pq.version() >= _REQUIRES_AUTH:
                     who += " require_auth=none"  # libpq computes SCRAM's 2^31 turns in 20 minutes without a look around
-                made = ControlConnection.connect(who, host=str(link.parent), connect_timeout=60, autocommit=True)
+                made = ControlConnection.connected(who, host=str(link.parent), connect_timeout=60, autocommit=True)
                 made.answer_seconds = answer_seconds
                 return made
             finally:

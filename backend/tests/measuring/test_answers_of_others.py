@@ -19,7 +19,7 @@ import pytest
 
 from hugeplan.measuring import control
 from hugeplan.measuring.postgresql_server import Server, ServerError
-from hugeplan.measuring.user_programs import said_by, smaps_of
+from hugeplan.measuring.user_programs import as_user, said_by, smaps_of
 
 #: AuthenticationOk, server_version, client_encoding, BackendKeyData, ReadyForQuery (PostgreSQL's protocol 3.0).
 HELLO = b"".join(
@@ -56,6 +56,17 @@ def silent(client: socket.socket) -> None:
     client.recv(1)
 
 
+NOTIFICATION = b"A" + struct.pack("!ii", 900_011, 1) + b"c\0" + b"n" * 900_000 + b"\0"
+DONE = b"C\0\0\0\x0dSELECT 0\0" + b"Z\0\0\0\5I"
+
+
+def notifying(client: socket.socket) -> None:
+    """Some 18 MB of notifications before each answer."""
+    client.sendall(NOTIFICATION * 20 + DONE)
+    while client.recv(65536):
+        client.sendall(NOTIFICATION * 20 + DONE)
+
+
 @contextmanager
 def listener(folder: Path, answer: Answering, hello: bytes = HELLO) -> Iterator[Server]:
     """A server whose socket somebody else's program has."""
@@ -69,7 +80,8 @@ def listener(folder: Path, answer: Answering, hello: bytes = HELLO) -> Iterator[
             with client, suppress(OSError):
                 client.recv(4096)
                 client.sendall(hello)
-                client.recv(65536)
+                if hello == HELLO:
+                    client.recv(65536)
                 answer(client)
 
         thread = threading.Thread(target=serve, daemon=True)
@@ -93,6 +105,38 @@ def test_an_answer_without_end_is_no_memory_without_end(
         with suppress(psycopg.Error):
             connection.close()
     assert resource.getrlimit(resource.RLIMIT_DATA) == before[0], "what is started later has what it had"
+
+
+def test_connecting_takes_no_memory_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "MOST_BYTES", 64 << 20)
+    seen = [rss_bytes()]
+
+    def flooding(client: socket.socket) -> None:
+        client.settimeout(1.0)
+        while True:
+            client.sendall(NOTIFICATION)
+            seen.append(rss_bytes())
+
+    with listener(tmp_path, flooding, HELLO[:9]), pytest.raises(psycopg.Error):
+        control.ControlConnection.connected("user=postgres", host=str(tmp_path / "a"), connect_timeout=2)
+    assert len(seen) > 60
+    assert max(seen) - seen[0] < 128 << 20
+
+
+def test_notifications_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "MOST_BYTES", 64 << 20)
+    before = rss_bytes()
+    with listener(tmp_path, notifying) as server, server.connect() as connection:
+        for number in range(12):
+            connection.execute(f"select {number}")
+    assert rss_bytes() - before < 96 << 20
+
+
+def test_a_program_that_starts_while_an_answer_is_read_is_not_bound() -> None:
+    with control._BOUND.less():
+        said = said_by([*as_user(""), "grep", "^Max data size", "/proc/self/limits"])[1]
+    soft, hard = said.split()[3:5]
+    assert soft == hard
 
 
 def rss_bytes() -> int:
