@@ -166,9 +166,12 @@ def read_to_give(option: str, path: str) -> bytes:
         with _led_to(Path(path)) as target:
             data = _bounded(target, _MOST_GIVEN, os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise InputError(f"{option} {path}: {error.strerror}") from error
+        if not path.startswith(("/dev/", "/proc/")):
+            raise InputError(f"{option} {path}: {error.strerror}") from error
+        data = None  # a shell's <(...), which leads to no file
     if data is None:
-        raise InputError(f"{option} {path}: expected a regular file of at most {_MOST_GIVEN // MIB} MiB")
+        why = f"expected a regular file of at most {_MOST_GIVEN // MIB} MiB, or - for standard input"
+        raise InputError(f"{option} {path}: {why}")
     return data
 
 

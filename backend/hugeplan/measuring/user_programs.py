@@ -120,7 +120,7 @@ def said_by(
 
     Any program of that user may write into its pipe without end, keep it open, or stop itself: then it is left.
     """
-    said, until = b"", time.monotonic() + seconds
+    said, until = bytearray(), time.monotonic() + seconds
     process = subprocess.Popen(  # noqa: S603 - our own command line
         command, **apart() | {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | more
     )
@@ -134,7 +134,8 @@ def said_by(
                 if not piece:
                     process.wait(max(0.0, until - time.monotonic()))
                     return process.returncode, said.decode("utf-8", "replace")
-                said = (said + piece)[-most:]
+                said += piece  # in place: 64 MiB of mappings come in a thousand pieces
+                del said[:-most]
     except subprocess.TimeoutExpired:
         pass
     finally:

@@ -12,7 +12,7 @@ import pytest
 
 from hugeplan.artifacts.bundle import BundleFile
 from hugeplan.cli import InputError, import_inventory, main
-from hugeplan.cli.files import read_bundle, write_bundle
+from hugeplan.cli.files import read_bundle, read_to_give, write_bundle
 from hugeplan.cli.plan_inventory import write_artifacts
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.csv_table import read_csv
@@ -67,6 +67,13 @@ def test_a_bundle_in_another_users_folder_is_read_as_that_user(everybodys: Path,
     (hers / name).chmod(0o600)
     with pytest.raises(InputError, match="Permission denied"):
         read_bundle(hers, "--diff")
+
+
+def test_where_a_pipe_is_no_regular_file_what_is_one_is_said() -> None:
+    """A shell's <(...) leads to no file."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading), os.fdopen(writing, "w"), pytest.raises(InputError, match="or - for standard input"):
+        read_to_give("--script", f"/dev/fd/{reading}")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")

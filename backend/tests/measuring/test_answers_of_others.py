@@ -184,6 +184,13 @@ def test_a_program_that_ends_is_heard_to_its_end() -> None:
     assert said_by([sys.executable, "-I", "-S", "-c", code]) == (3, "one\ntwo\n")
 
 
+def test_what_is_said_is_read_in_a_time_that_grows_as_it_does() -> None:
+    began = time.process_time()
+    assert len(said_by(["head", "-c", str(48 << 20), "/dev/zero"], most=64 << 20)[1]) == 48 << 20
+    assert time.process_time() - began < 1.0
+    assert said_by(["echo", "0123456789"], most=4)[1] == "789\n"
+
+
 def test_mappings_are_those_of_the_process() -> None:
     maps = smaps_of(os.getpid())
     assert maps.count("KernelPageSize:") == len(Path("/proc/self/maps").read_text(encoding="utf-8").splitlines())
