@@ -22,6 +22,7 @@ from hugeplan.measuring.user_programs import (
     apart,
     as_user,
     created,
+    ended,
     give,
     is_copied,
     said_by,
@@ -197,7 +198,7 @@ class MariadbServer:
                 process.wait(_STOP_SECONDS)
             except BaseException:
                 process.kill()
-                process.wait()
+                ended(process)
                 raise
 
     @property

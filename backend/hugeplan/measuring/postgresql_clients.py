@@ -24,7 +24,7 @@ import psycopg
 
 from hugeplan.measuring.batches import Batch, clients_per_cpu
 from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
-from hugeplan.measuring.user_programs import apart, created, text_of
+from hugeplan.measuring.user_programs import apart, created, ended, text_of
 
 GATE = 4711
 PGBENCH_LOG = "pgbench.log"
@@ -285,11 +285,11 @@ class Pgbench:
         for client in self.clients.values():
             client.send_signal(signal.SIGTERM)
         for client in self.clients.values():
-            client.wait()
+            ended(client)
         # A backend that waits for the gate does not see that its client is gone.
         names = [_application(cpu) for cpu in self.clients]
-        ended = "select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = any(%s)"
-        self.control.execute(ended, (names,))
+        query = "select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = any(%s)"
+        self.control.execute(query, (names,))
 
 
 class ScriptedPgbench(Pgbench):

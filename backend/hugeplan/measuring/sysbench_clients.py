@@ -20,7 +20,7 @@ from typing import BinaryIO, Final, Self
 
 from hugeplan.measuring.batches import Batch, clients_per_cpu
 from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, cpu_ns_of, last_error
-from hugeplan.measuring.user_programs import apart, created
+from hugeplan.measuring.user_programs import apart, created, ended
 
 _NOTHING, _SCAN = 0, -1
 """Orders to a client; a positive number is how many lookups its batch has."""
@@ -176,7 +176,7 @@ class Sysbench:
     def _end(self) -> None:
         for process, output in self._runs:
             process.kill()
-            process.wait()
+            ended(process)
             output.close()
         self._runs.clear()
 

@@ -23,6 +23,7 @@ LOAD_SECONDS: Final = 86_400.0
 """For what takes as long as the data set is large."""
 _LOOK_SECONDS: Final = 60.0
 _END_SECONDS: Final = 2.0
+_ASKED_SECONDS: Final = 5.0
 _REMOVE_SECONDS: Final = 600.0
 _MOST_READ_BYTES: Final = 1 << 20
 _MOST_SAID_BYTES: Final = 1 << 16
@@ -144,6 +145,15 @@ def said_by(
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_SECONDS)
     raise TimeoutError(f"{' '.join(map(str, command))[:200]} did not end within {seconds:g} s")
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    """Ask, then kill. Then it is left: its user may have stopped it, or let it wait where no signal ends that."""
+    for end in (process.terminate, process.kill):
+        end()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ASKED_SECONDS)
+            return
 
 
 def smaps_of(pid: int, name: str = "smaps") -> str:

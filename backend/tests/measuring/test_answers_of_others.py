@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -18,6 +19,7 @@ import psycopg
 import pytest
 
 from hugeplan.measuring import control
+from hugeplan.measuring.postgresql_clients import Pgbench
 from hugeplan.measuring.postgresql_server import Server, ServerError
 from hugeplan.measuring.user_programs import as_user, said_by, smaps_of
 
@@ -177,6 +179,22 @@ def test_a_program_that_does_not_end_is_left(code: str) -> None:
     with pytest.raises(TimeoutError, match=r"did not end within 0\.3 s"):
         said_by([sys.executable, "-I", "-S", "-c", code], seconds=0.3)
     assert time.monotonic() - began < 10
+
+
+def test_a_client_that_is_stopped_is_not_waited_for(tmp_path: Path) -> None:
+    """Its user may stop it: then SIGTERM does nothing."""
+    words = ["/bin/sh", "-c", "kill -STOP $$"]
+    with listener(tmp_path, silent) as server, subprocess.Popen(words) as stopped:
+        assert os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
+        began, late = time.monotonic(), threading.Timer(20, stopped.kill)
+        late.start()
+        pgbench = Pgbench.__new__(Pgbench)
+        pgbench.clients, pgbench.control = {0: stopped}, server.connect(0.3)
+        with pytest.raises(psycopg.OperationalError, match="did not answer"):
+            pgbench._stop()
+        late.cancel()
+        assert stopped.returncode == -signal.SIGKILL
+        assert time.monotonic() - began < 15
 
 
 def test_a_program_that_ends_is_heard_to_its_end() -> None:
