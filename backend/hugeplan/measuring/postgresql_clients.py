@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -336,6 +337,7 @@ class DriverClients:
         self.page_bytes = kernel_page_bytes(self.pids[0])
         for number, pid in enumerate(self.pids):
             _pin([pid], [self.case.cpus[number % len(self.case.cpus)]], exclusive=self.case.exclusive)
+        threading.stack_size(1 << 20)  # 8 MiB of each would be more than there is while an answer is read
         self.threads = ThreadPoolExecutor(self.case.clients)
         self.draws = random.Random(1)  # noqa: S311 - keys, no secret
         self.batch()
