@@ -9,17 +9,15 @@ down_revision = "0031_audit_searches"
 branch_labels = None
 depends_on = None
 
-_INDEX = "INDEX ix_trials_predicted"
 _OF = "WHERE coalesce(summary -> 'predicted', '{}') <> '{}'"
 
 
 def upgrade() -> None:
     """Apply. Who stores a trial waits meanwhile."""
-    op.execute(f"DROP {_INDEX}")
-    op.execute(f"CREATE {_INDEX} ON trials (node_id, (is_own IS FALSE), ordered_at DESC, id DESC) {_OF}")
+    columns = "node_id, (is_own IS FALSE), ordered_at DESC, id DESC"
+    op.execute(f"CREATE INDEX ix_trials_own_predicted ON trials ({columns}) {_OF}")
 
 
 def downgrade() -> None:
     """Undo; nothing is lost."""
-    op.execute(f"DROP {_INDEX}")
-    op.execute(f"CREATE {_INDEX} ON trials (node_id, ordered_at, id) {_OF}")
+    op.execute("DROP INDEX ix_trials_own_predicted")

@@ -29,7 +29,8 @@ class TrialRow(Base):
         Index(None, "id"),
         Index(None, "ordered_at", "id"),
         Index(None, "node_id", "ordered_at", "id"),
-        Index("ix_trials_predicted", "node_id", *_OWN_FIRST, postgresql_where=IS_PREDICTED),
+        Index("ix_trials_predicted", "node_id", "ordered_at", "id", postgresql_where=IS_PREDICTED),
+        Index("ix_trials_own_predicted", "node_id", *_OWN_FIRST, postgresql_where=IS_PREDICTED),
     )
 
     node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
