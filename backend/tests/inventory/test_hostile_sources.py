@@ -77,15 +77,17 @@ def test_eight_times_a_table_takes_eight_times_the_time(what: str) -> None:
 def assert_linear(read: Callable[[str], object], made: Callable[[int], str]) -> None:
     taken = []
     gc.disable()  # it looks at what all tests before have left, the oftener the more is made here
-    for text in map(made, (1_000, 8_000)):
-        best = float("inf")
-        for _ in range(3):
-            begun = time.process_time()
-            with suppress(InventoryError, yaml.YAMLError):
-                read(text)
-            best = min(best, time.process_time() - begun)
-        taken.append(best)
-    gc.enable()
+    try:
+        for text in map(made, (1_000, 8_000)):
+            best = float("inf")
+            for _ in range(3):
+                begun = time.process_time()
+                with suppress(InventoryError, yaml.YAMLError):
+                    read(text)
+                best = min(best, time.process_time() - begun)
+            taken.append(best)
+    finally:
+        gc.enable()
     assert taken[1] < max(LEAST_SECONDS, GROWTH * taken[0]), taken
 
 
