@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cached_property
 from typing import Annotated, Literal
 from uuid import UUID
 
+from fastapi.sse import format_sse_event
 from pydantic import AfterValidator, Field, StringConstraints
 
 from hugeplan.api.schemas import Name, RequestModel, ResponseModel
@@ -43,6 +45,11 @@ class FleetEvent(ResponseModel):
     state: Literal["wrong", "attention"] | None
     previous_state: Literal["wrong", "attention"] | None
     text: str
+
+    @cached_property
+    def as_sent(self) -> bytes:
+        """The event as streams tell it: ``event`` is the kind, ``data`` the event. Written once for all listeners."""
+        return format_sse_event(data_str=self.model_dump_json(), event=self.kind, id=str(self.id))
 
 
 def _askable(url: str) -> str:
