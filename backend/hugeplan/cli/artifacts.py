@@ -103,7 +103,7 @@ def _print_diff(arguments: argparse.Namespace, files: Sequence[BundleFile]) -> i
     if old.is_dir():
         before = read_bundle(old, "--diff")
     else:
-        document = read_plan(str(old))
+        document = read_plan(str(old), "--diff")
         artifacts = rendered(document, arguments.platform if document.request is not None else None, force=True)
         before = list(bundle(document.plan.node, document.plan.headline, artifacts))
     found = changes(before, files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from hugeplan.cli import InputError
 from hugeplan.unprivileged import require_own
@@ -27,46 +28,86 @@ MOST_BYTES = 1024 * MIB
 """Of a file: more is no input of ours, or has no end."""
 #: Of a folder with a plan's files: 256 databases have 271 files of 1.8 MB, the README with a quarter of it.
 _MOST_FILES, _MOST_OF_FILE, _MOST_OF_BUNDLE = 4000, 2 * MIB, 16 * MIB
-_MOST_GIVEN = 256 * MIB
 _SHOWN = 3
+#: What the caller's shell opened: its descriptor is read, which no name leads elsewhere.
+_GIVEN = re.compile("/dev/stdin|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 #: Rights of a program, and sums over a file's bytes: no new file has them.
 _OF_THE_BYTES = frozenset({"security.capability", "security.ima", "security.evm"})
 
 
-def read_bytes(path: str) -> bytes:
-    """A file's bytes, standard input's for ``-``. InputError when there is none.
+@contextmanager
+def to_read(path: str) -> Iterator[IO[bytes]]:
+    """A file that a user names, open; standard input for ``-``. All that commands read of such a one is from here.
+
+    Root opens it as who could lead its path elsewhere: a link of a user's leads only where that user may read. What is
+    no regular file may wait for its writer without end. It is refused, but for what the caller's own shell opened, such
+    as ``<(...)``. OSError.
+    """
+    given = _GIVEN.fullmatch(path)
+    found: AbstractContextManager[IO[bytes]]
+    if path == "-":
+        found = nullcontext(sys.stdin.buffer)
+    elif given is not None:
+        found = open(os.dup(int(given[1] or 0)), "rb")  # noqa: PTH123, SIM115 - no path, and closed below
+    else:
+        found = _opened(Path(path))
+    with found as file:
+        if path != "-" and given is None and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "expected a regular file, or - for standard input")
+        yield file
+
+
+def read_named(path: str, most_bytes: int = MOST_BYTES) -> bytes:
+    """The bytes of what :func:`to_read` opens. OSError, also where there are more than ``most_bytes``.
 
     Large input is read as well, never mapped: a file that another process truncates ends the reader of a mapping with
     SIGBUS. 200 MB are read in 0.13 s.
     """
-    try:
-        if path == "-":
-            return sys.stdin.buffer.read()
-        with Path(path).open("rb") as file:
-            data = b"".join(islice(iter(lambda: file.read(MIB), b""), MOST_BYTES // MIB + 1))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{path} has more than {MOST_BYTES} bytes")
+    with to_read(path) as file:  # None is of one that the kernel fills later, such as /proc/kmsg
+        data = b"".join(islice(iter(lambda: file.read(MIB) or b"", b""), most_bytes // MIB + 1))
+    if len(data) > most_bytes:
+        raise OSError(errno.EINVAL, f"it has more than {most_bytes} bytes")
     return data
 
 
+def read_bytes(path: str, option: str = "", most_bytes: int = MOST_BYTES) -> bytes:
+    """The same. InputError, which names the ``option`` that the path is of."""
+    try:
+        return read_named(path, most_bytes)
+    except OSError as error:
+        raise InputError(f"{option} {path}: {error.strerror}".lstrip()) from error
+
+
 def read_found(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
-    """A file that nobody named: it was found in a folder. InputError.
+    """A file that nobody named: it was found in a folder. Root reads as for :func:`to_read`. InputError.
 
     None for what is no regular file with a size: the reader of a FIFO waits, and of /proc/kmsg, which is such a file.
     """
     try:
-        return _bounded(path, most_bytes, os.O_NONBLOCK) or None
+        with _opened(path) as file:
+            return _bounded(file, most_bytes) or None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 
 
-def _bounded(path: Path, most_bytes: int, flags: int) -> bytes | None:
-    with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
-        state = os.fstat(file.fileno())
-        is_one = stat.S_ISREG(state.st_mode) and state.st_size <= most_bytes
-        return file.read(state.st_size) if is_one else None
+def _opened(path: Path) -> IO[bytes]:
+    """As who could lead the path elsewhere; by no link where that may be several, or nobody knows who. OSError."""
+    try:
+        with _led_to(path) as target:
+            return open(target, "rb", opener=_not_led)
+    except PermissionError as error:
+        if os.geteuid() != 0:
+            raise
+        if error.strerror == os.strerror(errno.EACCES):  # else it is the words of who judged the folders
+            said = f"{error.strerror}; where a user could put a link, root reads as that user"
+            raise PermissionError(errno.EACCES, said) from error
+    return open(path.absolute(), "rb", opener=_by_no_link)
+
+
+def _bounded(file: IO[bytes], most_bytes: int) -> bytes | None:
+    state = os.fstat(file.fileno())
+    is_one = stat.S_ISREG(state.st_mode) and state.st_size <= most_bytes
+    return file.read(state.st_size) if is_one else None
 
 
 def decode_text(data: bytes, path: str) -> str:
@@ -79,29 +120,29 @@ def decode_text(data: bytes, path: str) -> str:
         raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from error
 
 
-def read_text(path: str) -> str:
+def read_text(path: str, option: str = "") -> str:
     """A file's text, standard input's for ``-``. InputError when there is none, or none in UTF-8."""
-    return decode_text(read_bytes(path), path)
+    return decode_text(read_bytes(path, option), path)
 
 
-def read_json(path: str, what: str) -> Any:
+def read_json(path: str, what: str, option: str = "") -> Any:
     """What a file of JSON holds. InputError, in one line, where it is none."""
     try:
-        return json.loads(read_text(path))
+        return json.loads(read_text(path, option))
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: not {what}: {error.msg}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or nesting without end
         raise InputError(f"{path}: not {what}: {str(error).partition(':')[0]}") from error
 
 
-def read_document(path: str) -> TlbbenchDocument:
+def read_document(path: str, option: str = "") -> TlbbenchDocument:
     """A tlbbench document of schema_version 1 on disk."""
     # Its models take a quarter of a second to build, and most commands read none.
     from pydantic import ValidationError  # noqa: PLC0415
 
     from hugeplan.documents.tlbbench import TlbbenchDocument  # noqa: PLC0415
 
-    content = read_json(path, "a tlbbench document")
+    content = read_json(path, "a tlbbench document", option)
     if not isinstance(content, dict) or content.get("schema_version") != 1:
         raise InputError(f"{path}: not a tlbbench document with schema_version 1")
     try:
@@ -114,11 +155,11 @@ def read_document(path: str) -> TlbbenchDocument:
         ) from error
 
 
-def read_run(path: str) -> HardwareFacts:
+def read_run(path: str, option: str = "") -> HardwareFacts:
     """Hardware facts from a tlbbench document on disk."""
     from hugeplan.hardware.curves import hardware_facts_of  # noqa: PLC0415 - imports the document's models
 
-    return hardware_facts_of(read_document(path))
+    return hardware_facts_of(read_document(path, option))
 
 
 def to_write(path: Path) -> Path:
@@ -153,26 +194,9 @@ def read_there(path: Path, *, secret: bool = False, most_bytes: int = MIB) -> by
         owner, is_open = to_write(path).lstat().st_uid, path.parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if secret and is_open and owner != os.geteuid():
             raise OSError(errno.EPERM, f"user {owner} made it; remove it, or name a folder of your own")
-        return _bounded(path, most_bytes, os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(path, "rb", opener=_not_led) as file:
+            return _bounded(file, most_bytes)
     return None
-
-
-def read_to_give(option: str, path: str) -> bytes:
-    """What another account will have of a file that a user names. Root reads as who could lead it elsewhere. InputError
-    where it is no regular file: a link of a user's leads only where that user may read."""
-    if path == "-":
-        return read_bytes(path)
-    try:
-        with _led_to(Path(path)) as target:
-            data = _bounded(target, _MOST_GIVEN, os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        if not path.startswith(("/dev/", "/proc/")):
-            raise InputError(f"{option} {path}: {error.strerror}") from error
-        data = None  # a shell's <(...), which leads to no file
-    if data is None:
-        why = f"expected a regular file of at most {_MOST_GIVEN // MIB} MiB, or - for standard input"
-        raise InputError(f"{option} {path}: {why}")
-    return data
 
 
 def replace_file(path: Path, data: bytes, was: bytes) -> None:
@@ -279,7 +303,17 @@ def require_not_led(place: Path) -> None:
 
 
 def _not_led(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def _by_no_link(path: str, flags: int) -> int:
+    """Open a file to which folders alone lead. OSError: ELOOP or ENOTDIR for a link."""
+    with ExitStack() as after:
+        folder = None
+        for name in Path(path).parts[:-1]:
+            folder = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            after.callback(os.close, folder)
+        return os.open(Path(path).name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
 
 
 def _set_mode(file: int, mode: int) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hugeplan.artifacts.outside import folder_name
 from hugeplan.cli import EXIT_FAILED, InputError
-from hugeplan.cli.files import decode_text, read_bytes, write_file
+from hugeplan.cli.files import decode_text, read_bytes, read_named, write_file
 from hugeplan.cli.plan_inventory import prometheus_inventory
 from hugeplan.inventory.ansible import read_ansible
 from hugeplan.inventory.answer import answer
@@ -90,7 +90,7 @@ def _csv(path: str) -> Inventory:
 _READERS: Final[dict[str, Callable[[str], Inventory]]] = {
     "kubernetes": _kubernetes,
     "prometheus": prometheus_inventory,
-    "ansible": lambda path: read_ansible(Path(path)),
+    "ansible": lambda path: read_ansible(Path(path), lambda file: read_named(str(file))),
     "csv": _csv,
 }
 

@@ -43,9 +43,9 @@ class PlanDocument:
         return self.plan.headline if self.digest is None else f"plan {short(self.digest)}: {self.plan.headline}"
 
 
-def read_plan(path: str) -> PlanDocument:
+def read_plan(path: str, option: str = "") -> PlanDocument:
     """The document at ``path``, ``-`` for standard input. InputError, in one line, for anything else."""
-    document = read_json(path, "JSON")
+    document = read_json(path, "JSON", option)
     if not isinstance(document, dict) or not isinstance(document.get("plan"), dict):
         raise InputError(f"{path}: not a plan; write one with hugeplan plan ... --json > plan.json")
     unchanged = is_unchanged(document)

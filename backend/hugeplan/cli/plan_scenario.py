@@ -85,7 +85,7 @@ def _request(arguments: argparse.Namespace, text: str | None) -> tuple[PlanReque
     if arguments.node != "this":
         raise InputError(f"--node: {arguments.node!r} is not valid; expected this")
     workloads = tuple(parse_workload(text) for text in arguments.workloads)
-    node, sample = observe(hardware=None if arguments.tlbbench is None else read_run(arguments.tlbbench))
+    node, sample = observe(hardware=None if arguments.tlbbench is None else read_run(arguments.tlbbench, "--tlbbench"))
     context = DemandContext.of_node(node)
     if databases:
         instances, basis = over_running(databases, sample, context)
@@ -103,12 +103,12 @@ def _from_file(path: str, text: str, run: str | None) -> PlanRequest:
     except PlannerError as error:
         raise InputError(_with_line(path, text, error)) from error
     if run is not None:
-        request = replace(request, node=replace(request.node, hardware=read_run(run)))
+        request = replace(request, node=replace(request.node, hardware=read_run(run, "--tlbbench")))
     return request
 
 
 def _run_beside(path: Path) -> HardwareFacts:
-    if path.exists() and not path.is_file():  # whoever wrote the scenario may have named a FIFO
+    if str(path) == "-" or (path.exists() and not path.is_file()):  # whoever wrote it may have named what waits
         raise InputError(f"{path} is not a regular file")
     return read_run(str(path))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import IO, Final
 import psycopg
 
 from hugeplan.cli import InputError, postgres_programs
+from hugeplan.cli.files import to_read
 from hugeplan.cli.migrate import bring_along
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import replacement
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Restore, or change nothing."""
     settings = load_settings()
     try:
-        with sys.stdin.buffer if str(arguments.file) == "-" else arguments.file.open("rb") as given:
+        with to_read(str(arguments.file)) as given:
             if given.read(len(MAGIC)) != MAGIC:
                 raise InputError(f"{arguments.file} is no backup; expected a file that hugeplan backup wrote, whole")
             if arguments.replace and not arguments.even_if_in_use:

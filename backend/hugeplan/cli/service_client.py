@@ -8,12 +8,12 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
 from hugeplan.cli import InputError
+from hugeplan.cli.files import read_text
 from hugeplan.documents.trial import TrialDocument
 from hugeplan.http_answer import Answer, client_of, shown_url, whole_answer
 
@@ -93,10 +93,7 @@ def post(url: str, document: TrialDocument, token_file: str | None) -> str:
 
 def _token(option: str, path: str | None) -> str:
     if path is not None:
-        try:
-            return Path(path).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise InputError(f"--token-file {path}: {error.strerror}") from error
+        return read_text(path, "--token-file").strip()
     token = os.environ.get("HUGEPLAN_TOKEN", "").strip()
     if not token:
         raise InputError(f"{option} needs a token, and HUGEPLAN_TOKEN is not set")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.cli import InputError
-from hugeplan.cli.files import decode_text, read_to_give
+from hugeplan.cli.files import decode_text, read_bytes
 from hugeplan.cli.trial_document import About
 from hugeplan.cli.trial_shape import Wanted, settings_of, wanted, whole
 from hugeplan.documents.trial import TrialShape
@@ -21,6 +21,7 @@ from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import GIB, MIB
 
 MOST_DATA_BYTES: Final = 2 * GIB
+_MOST_SQL_BYTES: Final = 256 * MIB
 _LONGEST_ROW_BYTES: Final = {"postgresql": MIB, "mariadb": LARGEST_ROW_BYTES, "mysql": LARGEST_ROW_BYTES}
 _Subject = postgresql.PostgresqlSubject | mariadb.MariadbSubject
 
@@ -74,7 +75,7 @@ def _postgresql(arguments: argparse.Namespace, like: Wanted, clients: int, row_b
         raise InputError("--schema FILE needs --script FILE, which says what to run on it")
     # Both go to the server's user, and are read before anything is made.
     script, schema = (
-        None if file is None else read_to_give(option, file)
+        None if file is None else read_bytes(file, option, _MOST_SQL_BYTES)
         for option, file in (("--script", arguments.script), ("--schema", arguments.schema))
     )
     needed = ("initdb", "pg_ctl", "postgres", *(("pgbench",) if arguments.script else ()))

@@ -55,7 +55,7 @@ def wanted(arguments: argparse.Namespace, engine: str) -> Wanted:
     """From ``--from``, ``--instance`` and the servers that run. InputError where a name fits none or several."""
     given = Path(arguments.bin_dir).absolute() if arguments.bin_dir else None
     if arguments.plan is not None:
-        request = read_plan(arguments.plan).request
+        request = read_plan(arguments.plan, "--from").request
         if request is None:
             raise InputError(f"--from {arguments.plan}: it holds no request; write it with hugeplan plan --json")
         found = _named([d for d in request.databases if d.engine == engine], arguments.instance, arguments.plan, engine)

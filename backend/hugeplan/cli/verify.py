@@ -103,7 +103,7 @@ def verdict_text(name: str, found: Verdict) -> str:
 
 
 def _report(path: str) -> Observation:
-    report = read_json(path, "a report")
+    report = read_json(path, "a report", "--report")
     if not isinstance(report, dict) or not all(isinstance(report.get(k), dict) for k in ("inventory", "sample")):
         raise InputError(f"{path}: not a report: it has no inventory and sample")
     return Observation(report["inventory"], report["sample"])

@@ -31,12 +31,15 @@ _OUTPUT: Final = re.compile(
 _TOKEN: Final = re.compile(r'(?P<name>"(?:[^"\\]|\\.)*+")\s*:\s*(?=\{)|"(?:[^"\\]|\\.?)*+(?:"|\Z)|[][{}]', re.DOTALL)
 
 
-def read_ansible(path: Path) -> Inventory:
-    """Facts of a folder (one file per host), or of a file with the output of the setup module or of a fact cache."""
+def read_ansible(path: Path, read_file: Callable[[Path], bytes] = Path.read_bytes) -> Inventory:
+    """Facts of a folder (one file per host), or of a file with the output of the setup module or of a fact cache.
+
+    ``read_file``: what gives a file's bytes, or raises OSError. Raises InventoryError.
+    """
     notes: list[str] = []
     nodes: list[FoundNode] = []
     try:
-        documents = list(_documents(path))
+        documents = list(_documents(path, read_file))
     except OSError as error:
         raise InventoryError(f"{path}: {error.strerror}") from error
     for host, read in documents:
@@ -61,14 +64,14 @@ def read_ansible(path: Path) -> Inventory:
     )
 
 
-def _documents(path: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _documents(path: Path, read_file: Callable[[Path], bytes]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Hosts, each with what reads its document: a broken one is no other's failure."""
     if path.is_dir():
         for file in sorted(path.iterdir()):
             if file.is_file():
-                yield file.stem if file.suffix == ".json" else file.name, partial(_of_file, file)
+                yield file.stem if file.suffix == ".json" else file.name, partial(_of_file, file, read_file)
         return
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = read_file(path).decode("utf-8", "replace")
     starts = list(_OUTPUT.finditer(text))
     if starts:
         yield from ((one["host"], partial(_json, text, str(path), one.end())) for one in starts)
@@ -96,8 +99,8 @@ def _members(text: str) -> Iterator[tuple[str, int]]:
         depth += (token[0] in "[{") - (token[0] in "]}")
 
 
-def _of_file(file: Path) -> Any:
-    return _json(file.read_bytes(), str(file))
+def _of_file(file: Path, read_file: Callable[[Path], bytes]) -> Any:
+    return _json(read_file(file), str(file))
 
 
 def _json(data: bytes | str, name: str, start: int = 0) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from hugeplan.artifacts.bundle import BundleFile
 from hugeplan.cli import InputError, import_inventory, main
-from hugeplan.cli.files import read_bundle, read_to_give, write_bundle
+from hugeplan.cli.files import read_bundle, read_bytes, write_bundle
 from hugeplan.cli.plan_inventory import write_artifacts
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.csv_table import read_csv
@@ -69,11 +70,17 @@ def test_a_bundle_in_another_users_folder_is_read_as_that_user(everybodys: Path,
         read_bundle(hers, "--diff")
 
 
-def test_where_a_pipe_is_no_regular_file_what_is_one_is_said() -> None:
+def test_what_the_callers_shell_opened_is_read_and_no_other_pipe(tmp_path: Path) -> None:
     """A shell's <(...) leads to no file."""
     reading, writing = os.pipe()
-    with os.fdopen(reading), os.fdopen(writing, "w"), pytest.raises(InputError, match="or - for standard input"):
-        read_to_give("--script", f"/dev/fd/{reading}")
+    with os.fdopen(reading), os.fdopen(writing, "w") as pipe:
+        print("select 1;", file=pipe, flush=True)
+        pipe.close()
+        assert read_bytes(f"/dev/fd/{reading}") == b"select 1;\n"
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", Path("/dev/zero")):
+        with pytest.raises(InputError, match=f"--script {path}: expected a regular file, or - for standard input"):
+            read_bytes(str(path), "--script")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")
@@ -87,7 +94,7 @@ def test_where_a_pipe_is_no_regular_file_what_is_one_is_said() -> None:
         ("folder's link", "Permission denied"),
         ("sticky link", "Permission denied"),
         ("FIFO", "expected a regular file"),
-        ("no end", "expected a regular file of at most 256 MiB"),
+        ("no end", "it has more than 268435456 bytes"),
         ("loop", "Too many levels of symbolic links"),
     ],
 )
@@ -128,3 +135,63 @@ def test_what_a_servers_user_gets_is_read_as_who_could_lead_root(
     assert said in capsys.readouterr().err
     assert status == (1 if "memory" in said else 2)
     assert not (roots / "work").exists()
+
+
+READING = (
+    *(f"import {source} FILE" for source in ("csv", "kubernetes", "ansible")),
+    *("plan FILE", "plan --node this --tlbbench FILE", "verify FILE", "verify PLAN --report FILE"),
+    *("artifacts FILE", "artifacts PLAN --diff FILE", "lint FILE", "lint FOLDER", "import ansible FOLDER"),
+    *("benefit FILE", "wins FILE", "restore FILE", "backtest --trials http://127.0.0.1:1 --token-file FILE"),
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")
+@pytest.mark.parametrize("words", READING)
+def test_every_file_that_a_user_names_is_read_as_who_could_lead_root(
+    words: str, everybodys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found by a security reader: errors and scenarios had lines of what a user's link led root to."""
+    monkeypatch.setenv("HUGEPLAN_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    hers, secret, plan = everybodys / "hers", everybodys / "secret", everybodys / "plan"
+    secret.write_text("PGDMP a-secret\n")
+    secret.chmod(0o600)
+    plan.write_text("node: {memory: 64GiB}\n")
+    assert main(["plan", str(plan), "--json"]) == 0
+    plan.write_text(capsys.readouterr().out)
+    hers.mkdir(mode=0o700)
+    os.chown(hers, 65534, 65534)
+    given = [word.replace("FILE", f"{hers}/x").replace("FOLDER", str(hers)) for word in words.split()]
+    given = [str(plan) if word == "PLAN" else word for word in given]
+    (hers / "x").symlink_to(secret)
+    status = main(given)
+    said = capsys.readouterr()
+    assert (status, "Permission denied" in said.err) == (2, True), said.err
+    assert "a-secret" not in said.out + said.err
+    if "FILE" in words:
+        (hers / "x").unlink()
+        os.mkfifo(hers / "x")
+        assert main(given) == 2
+        assert "a regular file" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")
+@pytest.mark.parametrize("has_agent", [True, False])
+def test_root_reads_a_users_own_file_and_where_all_may_write_one_without_a_link(
+    has_agent: bool, everybodys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_agent:
+        monkeypatch.setitem(sys.modules, "hugeplan_agent.ownership", None)
+    for mode, name in ((0o755, "home"), (0o777, "open"), (0o1777, "sticky")):
+        folder = everybodys / name
+        folder.mkdir()
+        (folder / "x").write_text("x")
+        for path in (folder, folder / "x"):
+            os.chown(path, 65534, 65534)
+        folder.chmod(mode)
+        assert read_bytes(f"{folder}/x") == b"x"
+        (folder / "link").symlink_to("/etc/shadow")
+        os.chown(folder / "link", 65534, 65534, follow_symlinks=False)
+        (folder / "way").symlink_to("/etc")
+        for path in ("link", "way/shadow"):
+            with pytest.raises(InputError, match=r"Permission denied; |symbolic links|Not a directory"):
+                read_bytes(f"{folder}/{path}")

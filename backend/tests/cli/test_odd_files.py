@@ -24,10 +24,13 @@ def test_what_was_found_in_a_folder_is_a_file_with_a_size(tmp_path: Path, capfd:
     assert "1 of 2 files are of no kind" in capfd.readouterr().err
 
 
-def test_a_file_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_BYTES", 3 * files.MIB)
-    with pytest.raises(InputError, match="/dev/zero has more than 3145728 bytes"):
-        files.read_bytes("/dev/zero")
+def test_a_file_without_an_end_is_not_kept() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading), os.fdopen(writing, "wb") as pipe:
+        pipe.write(b"x" * 60_000)
+        pipe.close()
+        with pytest.raises(InputError, match=f"/dev/fd/{reading}: it has more than 50000 bytes"):
+            files.read_bytes(f"/dev/fd/{reading}", most_bytes=50_000)
 
 
 def test_a_scenario_names_a_run_that_is_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
