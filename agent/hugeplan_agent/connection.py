@@ -50,6 +50,21 @@ def is_loopback(server: str) -> bool:
         return host == "localhost"
 
 
+def is_here(host: str) -> bool:
+    """Whether who connects to an address or a name, as it is spelled, reaches this machine. No name is looked up."""
+    try:
+        name = host.encode("idna").decode("ascii").lower().rstrip(".").partition("%")[0]
+        numbers = str(socket.getaddrinfo(name, None, flags=socket.AI_NUMERICHOST)[0][4][0])
+    except socket.gaierror:
+        own = socket.gethostname().lower()
+        return f".{name}".endswith((".localhost", ".localhost.localdomain")) or name in {own, own.partition(".")[0]}
+    except ValueError:  # nothing connects to what is no name
+        return False
+    address = ipaddress.ip_address(numbers)
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified
+
+
 def is_bypassed(host: str, no_proxy: str) -> bool:
     """Whether ``no_proxy`` names the host: ``*``, a name, a domain (with or without dot), an address or a network."""
     for entry in (word.strip().lower() for word in no_proxy.split(",")):
@@ -68,7 +83,7 @@ def is_bypassed(host: str, no_proxy: str) -> bool:
 def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:
     """The proxy's address for a server, from the usual variables. A proxy leads out of the machine, never back."""
     parts = urllib.parse.urlsplit(server)
-    if is_loopback(server):
+    if is_here(parts.hostname or ""):
         return None
     names = (f"{parts.scheme}_proxy", "all_proxy")
     # HTTP_PROXY in capitals is ignored: under CGI a client's header could set it.

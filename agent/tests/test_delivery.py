@@ -284,6 +284,15 @@ def test_loopback_addresses(server_address: str, expected: bool) -> None:
     assert is_loopback(server_address) is expected
 
 
+def test_no_proxy_is_for_this_machine_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "node-7.example.org")
+    proxy = {"http_proxy": "http://proxy.example:1"}
+    here = "127.1 2130706433 0x7f.1 0 0.0.0.0 [::] [::ffff:127.0.0.1] LocalHost. a.localhost Node-7 node-7.example.org."
+    assert [host for host in here.split() if proxy_of(f"http://{host}:8000", proxy)] == []
+    far = "10.0.0.1 128.1 [fe80::1] [::ffff:10.0.0.1] example.org node-7.example.com xlocalhost a..b"
+    assert [host for host in far.split() if not proxy_of(f"http://{host}:8000", proxy)] == []
+
+
 def test_a_pass_while_another_process_sends_does_nothing(spool: Spool, server: MisbehavingServer) -> None:
     add(spool, NOW)
     with make_spool(spool.folder).sending():

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from hugeplan.planner.host_names import is_loopback
+from hugeplan.here import is_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def client_of(url: str, headers: dict[str, str], seconds: float) -> httpx.Client
 
     Raises httpx.InvalidURL, and httpx.HTTPError where the environment's proxy or certificates cannot be used.
     """
-    is_far = not is_loopback(httpx.URL(url).host)
+    is_far = not is_here(httpx.URL(url).host)
     try:
         certificates = httpx.create_ssl_context()
         return httpx.Client(headers=headers, timeout=seconds, trust_env=is_far, verify=certificates)

@@ -23,6 +23,7 @@ from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import OidcLogin, Token
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
+from hugeplan.here import is_here
 from hugeplan.planner.host_names import is_loopback
 from hugeplan.planner.printable import printable
 from hugeplan.settings import Settings
@@ -204,8 +205,8 @@ class Provider:
         import httpx  # noqa: PLC0415 - __init__ says why
 
         parts = urlsplit(url)
-        is_near = is_loopback(parts.hostname or "")
-        if parts.scheme != "https" and not is_near:
+        is_near = is_here(parts.hostname or "")
+        if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
             raise UnavailableError("The OpenID provider has an address without TLS.")
         try:
             # A proxy of the environment leads out of the machine, never back into it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import subprocess
 from http.server import BaseHTTPRequestHandler
@@ -12,6 +13,7 @@ from support.http_server import answering
 
 from hugeplan.cli import InputError
 from hugeplan.cli.service_client import ServiceClient
+from hugeplan.here import is_here
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus.client import PrometheusClient
 
@@ -69,9 +71,24 @@ def test_no_proxy_gets_what_is_for_this_machine(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with answering(_Trials) as address:
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-        assert not list(ServiceClient(f"http://{address}", option="--to").items("trials"))
+        for host in ("127.0.0.1", "127.1", "0.0.0.0"):  # noqa: S104 - asked, not bound
+            url = f"http://{host}:{address.rpartition(':')[2]}"
+            assert not list(ServiceClient(url, option="--to").items("trials"))
         with PrometheusClient(f"http://{address}") as client, pytest.raises(InventoryError, match="HTTP 501"):
             client.now()
+
+
+HERE = """127.0.0.1 127.1 2130706433 0x7f.1 0177.0.0.1 0 0.0.0.0 :: ::1 ::1%lo ::ffff:127.0.0.1 ::ffff:0.0.0.0
+\uff11\uff12\uff17.1 localhost LocalHost. a.localhost a.localhost. localhost.localdomain Node-7.Example.org
+node-7.example.org. node-7"""
+
+
+def test_this_machine_is_known_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy of the environment had the token of who spelled it otherwise."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "node-7.example.org")
+    assert [host for host in HERE.split() if not is_here(host)] == []
+    far = "10.0.0.1 128.1 fe80::1 ::ffff:10.0.0.1 example.org node-7.example.com xlocalhost localhost.example.org"
+    assert [host for host in [*far.split(), "", ".", "a..b", "x" * 70, "a\0b"] if is_here(host)] == []
 
 
 def test_a_private_ca_is_believed_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
