@@ -130,6 +130,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (TrialError, PoolError, OSError) as error:
         sys.stderr.write(f"hugeplan trial: {error}\n")
         return EXIT_FAILED
+    if measured.stopped == "interrupted" and not any(arm.blocks for arm in measured.arms):
+        sys.stderr.write("hugeplan trial: interrupted before a block was measured: there is nothing to write\n")
+        return EXIT_INTERRUPTED
     from hugeplan.cli.trial_document import written  # noqa: PLC0415 - pydantic, not needed for what failed
 
     document = written(arguments, measured, about)

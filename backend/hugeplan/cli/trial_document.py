@@ -75,7 +75,7 @@ def _page_size(measured: Measured, arm: Arm) -> TrialPageSize:
         page_size=cast(Any, arm.name),  # the model checks it
         page_bytes=_PAGE_BYTES.get(arm.name),
         status=status if arm.blocks else TrialStatus.SKIPPED,
-        reason=(arm.skipped or ("there was no time for it" if not arm.blocks else None) or "")[:300] or None,
+        reason=((arm.skipped or "") if arm.blocks else measured.why_none(arm))[:300] or None,
         gain=None if gain is None else _gain(gain),
         blocks=tuple(_block(block) for block in arm.blocks),
     )

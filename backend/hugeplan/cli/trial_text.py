@@ -35,7 +35,7 @@ def sentence(measured: Measured, base: str) -> str:
 
 def _answer(measured: Measured, arm: Arm, base: str) -> str:
     if not arm.blocks:
-        return f"{arm.name}: not measured: {arm.skipped or 'there was no time for it'}."
+        return f"{arm.name}: not measured: {measured.why_none(arm)}."
     gain = arm.gain(by_cpu=measured.by_cpu)
     unit = "work per CPU second" if measured.by_cpu else "work per second"
     if measured.is_usable(arm):

@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -184,15 +184,18 @@ class EmbeddedPostgres:
         self._wait_until_ready(still_wanted)
 
     def stop(self) -> None:
-        """Stop the server (fast shutdown)."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGINT)  # does nothing to a process that has ended
-            try:
-                self._process.wait(STOP_TIMEOUT_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._process.send_signal(signal.SIGQUIT)
-                self._process.wait()
-            self._process = None
+        """Stop the server: fast, then at once, then by SIGKILL. EmbeddedPostgresError where it runs on."""
+        process = self._process
+        if process is None:
+            return
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+            process.send_signal(number)  # does nothing to a process that has ended
+            with suppress(subprocess.TimeoutExpired):  # its user may have stopped it
+                process.wait(STOP_TIMEOUT_SECONDS)
+                self._process = None
+                return
+        waited = f"within {STOP_TIMEOUT_SECONDS:g} s of SIGKILL"
+        raise EmbeddedPostgresError(f"PostgreSQL (process {process.pid}) did not end {waited}.")
 
     def close(self) -> None:
         """Stop the server and remove its socket folder."""

@@ -196,9 +196,11 @@ class MariadbServer:
             process.send_signal(signal.SIGTERM)
             try:
                 process.wait(_STOP_SECONDS)
-            except BaseException:
+            except BaseException as problem:
                 process.kill()
                 ended(process)
+                if isinstance(problem, subprocess.TimeoutExpired):
+                    raise MariadbError(f"the server did not stop within {_STOP_SECONDS:g} s") from problem
                 raise
 
     @property

@@ -22,6 +22,7 @@ from hugeplan.measuring.workplace import note_session
 
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 _LEAST_SECONDS: Final = 1e-6
+_END_SECONDS: Final = 5.0
 _TAIL_BYTES: Final = 1 << 20
 
 
@@ -119,7 +120,8 @@ def run_once(launch: Launch, output: int, folder: Path) -> tuple[int, float]:
     except BaseException:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):  # what became another user's takes no signal of an ordinary one
+            process.wait(_END_SECONDS)
         raise
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_utime + usage.ru_stime

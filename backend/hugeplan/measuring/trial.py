@@ -107,6 +107,11 @@ class Measured:
         """Equal against equal: the noise floor."""
         return next(arm for arm in self.arms if arm.name == EQUAL)
 
+    def why_none(self, arm: Arm) -> str:
+        """Why an arm has no blocks."""
+        ended = "the trial was interrupted before" if self.stopped == "interrupted" else "there was no time for it"
+        return arm.skipped or ended
+
     @property
     def others_share(self) -> float | None:
         """Mean share of the CPUs that other work took between the blocks; None where it is not known."""

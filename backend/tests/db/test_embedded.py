@@ -7,6 +7,7 @@ import pwd
 import re
 import select
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -103,6 +104,30 @@ def test_an_initdb_that_is_stopped_ends_with_a_sentence(tmp_path: Path, monkeypa
         with suppress(ProcessLookupError), os.fdopen(os.pidfd_open(pid)) as process:
             assert select.select([process], [], [], 30)[0], "it has ended"
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_server_that_does_not_stop_is_killed_and_not_waited_for_without_end(
+    ends: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its user, or another program of that user's, may have stopped it: then SIGQUIT does nothing."""
+    monkeypatch.setattr(postgres, "STOP_TIMEOUT_SECONDS", 0.2)
+    server = embedded.EmbeddedPostgres(tmp_path / "data", embedded.TEST_SETTINGS)
+    with subprocess.Popen(["/bin/sleep", "600"]) as process:
+        process.send_signal(signal.SIGSTOP)
+        assert os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        server._process = process
+        if ends:
+            server.close()
+            assert process.returncode == -signal.SIGKILL
+            return
+        with monkeypatch.context() as patched:
+            patched.setattr(process, "send_signal", lambda _: None)
+            with pytest.raises(
+                embedded.EmbeddedPostgresError, match=rf"process {process.pid}\) did not end within 0.2 s"
+            ):
+                server.close()
+        process.kill()
 
 
 @AS_ROOT

@@ -122,8 +122,10 @@ def test_a_signal_leaves_nothing(number: int, started: Callable[..., subprocess.
     process = started()
     folder = folders(tmp_path / "work")[0]
     process.send_signal(number)
-    process.wait(timeout=GENEROUS_SECONDS)
+    said = process.communicate(timeout=GENEROUS_SECONDS)[1]
     # With no block of any page size there is nothing to write, only to give back.
+    assert "written: " not in said
+    assert not (tmp_path / "out").exists()
     assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 130)
     wait_until(lambda: is_clean(tmp_path / "work"))
     assert programs_of(folder) == []
