@@ -46,6 +46,8 @@ def to_read(path: str) -> Iterator[IO[bytes]]:
     given = _GIVEN.fullmatch(path)
     found: AbstractContextManager[IO[bytes]]
     if path == "-":
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed")
         found = nullcontext(sys.stdin.buffer)
     elif given is not None:
         found = open(os.dup(int(given[1] or 0)), "rb")  # noqa: PTH123, SIM115 - no path, and closed below
