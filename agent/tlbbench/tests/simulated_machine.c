@@ -12,6 +12,7 @@
 #include "timing/window.h"
 #include "tlb_simulator.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +23,11 @@ enum { LARGE_RANGES_MAX = 4, TIMED_LAPS = 1, LOOKED_ACCESSES_MIN = 256, SIBLING_
 /* Above every address of a process. */
 #define SIBLING_PAGES_FROM (1ull << 48)
 #define SIBLING_ACCESS_SHARE 0.3
+/* Mappings lie in a region where neither programs nor sanitizers have anything. */
+#define MAPS_FROM (18ull << 40)
+#define MAPS_DRAWN (1u << 24)
+#define MAPS_STEP (64ull << 10) /* the largest base page */
+#define MAPS_DISTANCE_MAX (32ull << 40)
 /* What one probe takes; additions per cycle alone and beside a busy sibling. */
 #define PROBE_NS 3000.0
 #define WIDTH_ALONE 3.7
@@ -52,6 +58,7 @@ static struct {
     double line_ns;    /* what its data costs beside a hit */
     int cpu, idle_cpu; /* bound; idle, 0 = there is none */
     uint64_t base_page_bytes, pool_pages;
+    uintptr_t maps_from;
     const struct sim_pages *large; /* NULL = base pages alone */
     struct large_range {
         uintptr_t start;
@@ -62,11 +69,14 @@ static struct {
 
 void sim_machine_start(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed)
 {
+    struct rng places = rng_new(seed, 78);
+
     memset(&machine, 0, sizeof(machine));
     machine.core = core;
     machine.conditions = *conditions;
     machine.tlb = sim_tlb_new(&core->processor);
     machine.rng = rng_new(seed, 77);
+    machine.maps_from = MAPS_FROM + MAPS_STEP * rng_below(&places, MAPS_DRAWN);
     machine.slice_ns = conditions->run_ns;
     machine.clock = 1;
     machine.base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -399,20 +409,24 @@ void __wrap_window_close(struct window *window)
     __real_window_close(window);
 }
 
-/* Starts at a base page of the machine, and fills nothing beforehand. */
+/* Where the kernel maps what asks for no place differs from process to process, and with it the pages that share a
+ * set: here the seed decides. The distance doubles until nothing else lies there; then it is ENOMEM. Fills nothing
+ * beforehand. */
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
+    flags &= ~MAP_POPULATE;
     if ((flags & MAP_FIXED) != 0)
-        return __real_mmap64(address, bytes, protection, flags & ~MAP_POPULATE, fd, offset);
-    char *wide = __real_mmap64(NULL, bytes + machine.base_page_bytes, PROT_NONE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        return __real_mmap64(address, bytes, protection, flags, fd, offset);
+    for (uintptr_t distance = MAPS_STEP; distance <= MAPS_DISTANCE_MAX; distance *= 2) {
+        char *wanted = (char *)(machine.maps_from + distance); // NOLINT(performance-no-int-to-ptr): a hint
+        char *mapped = __real_mmap64(wanted, bytes, protection, flags, fd, offset);
 
-    if (wide == MAP_FAILED)
-        return wide;
-    uintptr_t past = (uintptr_t)wide % machine.base_page_bytes;
-
-    return __real_mmap64(wide + (past == 0 ? 0 : machine.base_page_bytes - past), bytes, protection,
-                         (flags & ~MAP_POPULATE) | MAP_FIXED, fd, offset);
+        if (mapped == wanted || mapped == MAP_FAILED)
+            return mapped;
+        (void)munmap(mapped, bytes);
+    }
+    errno = ENOMEM;
+    return MAP_FAILED;
 }
 
 /* --- in the place of core_width.c -------------------------------------------------------------------------------- */
