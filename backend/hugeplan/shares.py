@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 from hugeplan.errors import RETRY_AFTER_SECONDS, RateLimitedError, UnavailableError
@@ -17,6 +17,8 @@ HANDLERS_OF_ONE: Final = 8
 """More of them wait. What the sandbox does for one has bounds of its own."""
 WAITING_OF_ONE: Final = 512
 """As many as an address has connections: more wait behind a proxy alone, or have left."""
+WAITING_OF_ADDRESS: Final = 1024
+"""Of agents, of which one may have any number: what waits holds memory, also where its client has left unseen."""
 RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 
 
@@ -79,6 +81,28 @@ class Turns:
             detail = f"At most {self._waiting} requests of one credential wait; try again later."
             raise RateLimitedError(detail, headers=RETRY)
         return room or Room(self._rooms, whose, self._most)
+
+
+class Waiting:
+    """Those that wait for a turn, of each address no more than so many."""
+
+    def __init__(self, most: int = WAITING_OF_ADDRESS) -> None:
+        self._most = most
+        self._of_each: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, each: str) -> Iterator[None]:
+        """The time in which one more waits. RateLimitedError past the bound."""
+        if self._of_each[each] >= self._most:
+            detail = f"At most {self._most} requests of one address wait; try again later."
+            raise RateLimitedError(detail, headers=RETRY)
+        self._of_each[each] += 1
+        try:
+            yield
+        finally:
+            self._of_each[each] -= 1
+            if not self._of_each[each]:
+                del self._of_each[each]
 
 
 class Room(asyncio.Semaphore):

@@ -27,7 +27,7 @@ from hugeplan.api.loop_share import ROUND_SECONDS, LoopShare
 from hugeplan.api.openapi import API_PREFIX, operation_id
 from hugeplan.api.unread import Unread, is_unread
 from hugeplan.errors import FieldProblem, invalid_input, shown
-from hugeplan.shares import WAITING_OF_ONE, Turns
+from hugeplan.shares import WAITING_OF_ONE, Turns, Waiting
 
 PARSED_BODY_BYTES = 1024**2
 PARSED_VALUES = 50_000
@@ -71,6 +71,7 @@ class Intake:
     """Reports have a share of their own beside other bodies."""
     heads_of_the_loop: LoopShare = field(default_factory=LoopShare)
     """Requests that begin."""
+    waiting_agents: Waiting = field(default_factory=Waiting)
     report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE, WAITING_OF_ONE))
 
     @asynccontextmanager
@@ -78,7 +79,9 @@ class Intake:
         """The time in which a handler may run for a credential, or for an address without one."""
         known: Admitted | None = getattr(request.state, "admitted", None)
         async with AsyncExitStack() as stack:
-            async with unless_gone(request):
+            async with unless_gone(request), AsyncExitStack() as waiting:
+                if known is not None and known.is_machine:
+                    waiting.enter_context(self.waiting_agents.one(address_key(request)))
                 for turn in self._turns_of(request, known):
                     await stack.enter_async_context(turn)
                 if is_import:

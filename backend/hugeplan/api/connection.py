@@ -1,12 +1,14 @@
 """One client's connection: how long a head may take and how large it may be, and what becomes of an unread body.
 
-uvicorn's own protocol waits for a head for ever, takes any number of headers, and reads on for as long as a refused
-body comes. These are bounded here, and how many connections one address may hold.
+uvicorn's own protocol waits for a head for ever, takes any number of headers, reads 64 kB to 320 kB of a body that
+nobody asks for, does not see meanwhile that its client leaves, and reads on for as long as a refused body comes. These
+are bounded here, and how many connections one address may hold.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
@@ -37,7 +39,11 @@ PART_COST_BYTES: a chunk of one byte costs as much as one of some thousands.
 """
 PART_COST_BYTES = 32
 PIECE_BYTES = 16 * 1024
-"""How much is parsed before what it held is counted. A piece of the network may have 256 kB."""
+"""How much is read and parsed at a time. asyncio takes 256 kB of each connection in one round of the loop."""
+LEAVING_SECONDS = 1.0
+"""So often a connection of which nothing is read is asked whether its client is still there."""
+TCP_ESTABLISHED = 1
+"""linux/include/net/tcp_states.h"""
 MAX_FIELDS = 128
 """Headers and trailers of a request. Browsers and proxies send some thirty."""
 
@@ -87,10 +93,12 @@ class Connection(HttpToolsProtocol):
         self._counts: dict[str, int] = {}
         self._last_cycle: object = None
         self._at_work: RequestResponseCycle | None = None
+        self._leaving: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, or close it when its address has too many."""
         super().connection_made(transport)
+        setattr(transport, "max_size", PIECE_BYTES)  # noqa: B010 - of asyncio's own, which no type knows
         address = self.client[0] if self.client else ""
         self._counts = {limit_key(address): NETWORK_HAS * self.connections_per_address}
         self._counts[address] = self.connections_per_address
@@ -123,8 +131,9 @@ class Connection(HttpToolsProtocol):
             if "leaves" in state:
                 state["leaves"].reschedule(self.loop.time())
         self._cancel_deadline()
-        if self._reading_until is not None:
-            self._reading_until.cancel()
+        for timer in (self._reading_until, self._leaving):
+            if timer is not None:
+                timer.cancel()
         for key in self._counts:
             self.open_by_address[key] -= 1
             if self.open_by_address[key] <= 0:
@@ -153,11 +162,26 @@ class Connection(HttpToolsProtocol):
         elif unread:
             self._expect_reading()
 
+    def _see_leaving(self) -> None:
+        """End the connection of a client that has left while nothing is read of it: asyncio tells who reads alone."""
+        self._leaving = None
+        if self.flow.read_paused and not self.transport.is_closing():
+            try:
+                asked = self.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+            except OSError:
+                return  # no TCP
+            if asked[0] == TCP_ESTABLISHED:
+                self._leaving = self.loop.call_later(LEAVING_SECONDS, self._see_leaving)
+            else:
+                self.transport.abort()
+
     def data_received(self, data: bytes) -> None:
         """Parse a piece at a time, and none after the connection is to close."""
         for at in range(0, len(data), PIECE_BYTES):
             if not self.transport.is_closing():
                 self._parse(data[at : at + PIECE_BYTES])
+        if self.flow.read_paused and self._leaving is None:
+            self._leaving = self.loop.call_later(LEAVING_SECONDS, self._see_leaving)
 
     def _parse(self, data: bytes) -> None:
         """Count what belongs to a head, or to a body that nobody reads any more."""
@@ -215,6 +239,8 @@ class Connection(HttpToolsProtocol):
             body, self._parts = b"".join(self._parts), []
             self._body_bytes += len(body)
             super().on_body(body)
+            if not self.cycle.response_complete:
+                self.flow.pause_reading()  # until it is asked for
 
     def _drop_the_rest(self) -> None:
         """Parse no more of a body that is mostly what tells its parts apart; who reads it refuses it."""
@@ -254,6 +280,8 @@ class Connection(HttpToolsProtocol):
         self._is_body_complete = True
         self._pass_on()
         super().on_message_complete()
+        if not self.pipeline:
+            self.flow.resume_reading()  # so that it is seen at once when the client leaves
         if self.cycle is not None and self.cycle.response_complete:
             self._cancel_deadline()
             self._close_if_last()
@@ -261,6 +289,8 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """The answer is out. When its request is not all in, read on for a while, so that the client can read it."""
         has_next = bool(self.pipeline)
+        if not has_next:
+            self.cycle.body = bytearray()  # of a request that was refused by its head
         if self.transport.get_write_buffer_size():
             self._expect_reading()
         super().on_response_complete()

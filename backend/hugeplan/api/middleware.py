@@ -9,6 +9,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight, Headers
+from hugeplan.api.body import unless_gone
 from hugeplan.api.forwarded import Proxies, limit_key
 from hugeplan.api.logs import request_id_context
 from hugeplan.api.metrics import Metrics
@@ -73,7 +75,9 @@ class Refusals:
                 self._waiting += 1
                 try:
                     # Not all at one time: those who were refused together would come back together.
-                    await asyncio.sleep(self._seconds * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+                    with suppress(ClientDisconnect):
+                        async with unless_gone(request):
+                            await asyncio.sleep(self._seconds * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
                 finally:
                     self._waiting -= 1
             return False

@@ -24,7 +24,7 @@ from uvicorn.server import ServerState
 
 from hugeplan import embedded
 from hugeplan.api.body import unless_gone
-from hugeplan.api.connection import Connection
+from hugeplan.api.connection import PIECE_BYTES, Connection
 from hugeplan.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
@@ -415,3 +415,69 @@ async def test_who_leaves_ends_what_waits_also_behind_a_later_request(behind: by
     assert not ended.done()
     connection.connection_lost(None)
     assert await asyncio.wait_for(ended, 5) == {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize("behind", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"])
+@pytest.mark.parametrize("size", [0, 20_000, 1_000_000])
+async def test_little_is_read_of_what_nobody_asks_for_and_who_leaves_is_seen_all_the_same(
+    size: int, behind: bytes
+) -> None:
+    """uvicorn read up to 320 kB of each body, and with its reading ended it saw no client leave: 10 agents, each with
+    64 connections at a time, held 1.5 GiB."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+    made: list[Connection] = []
+
+    async def application(scope: Any, receive: Any, _: Any) -> None:
+        begun.set()
+        with pytest.raises(ClientDisconnect):
+            async with unless_gone(Request(scope, receive)):
+                await asyncio.Event().wait()
+        ended.set()
+
+    def protocol() -> Connection:
+        made.append(Connection(config=configured, server_state=ServerState(), app_state={}))
+        return made[0]
+
+    configured = uvicorn.Config(application, http=Connection, ws="none", log_config=None)
+    configured.load()
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(20), await loop.create_server(protocol, "127.0.0.1", 0) as listening:
+        _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(head("POST", "/waits", size) + b" " * size + behind)
+        await begun.wait()
+        while not (made[0].flow.read_paused or made[0]._is_body_complete):
+            await asyncio.sleep(0.01)
+        assert len(made[0].cycle.body) <= 2 * PIECE_BYTES
+        # Its network tells at once, whatever the service has not read.
+        writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, (1).to_bytes(4, "little") + bytes(4)
+        )
+        writer.transport.abort()
+        await ended.wait()
+
+
+async def test_a_body_that_is_asked_for_comes_whole() -> None:
+    """In pieces, of which each is read when the one before it was taken."""
+    got = asyncio.get_running_loop().create_future()
+
+    async def application(_: Any, receive: Any, send: Any) -> None:
+        pieces = [await receive()]
+        while pieces[-1]["more_body"]:
+            await asyncio.sleep(0)
+            pieces.append(await receive())
+        got.set_result([piece["body"] for piece in pieces])
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    configured = uvicorn.Config(application, http=Connection, ws="none", log_config=None)
+    configured.load()
+    loop, sent = asyncio.get_running_loop(), os.urandom(1_000_000)
+    made = lambda: Connection(config=configured, server_state=ServerState(), app_state={})  # noqa: E731
+    async with asyncio.timeout(20), await loop.create_server(made, "127.0.0.1", 0) as listening:
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(head("POST", "/takes", len(sent)) + sent)
+        pieces = await got
+        assert b"".join(pieces) == sent
+        assert max(map(len, pieces)) <= 2 * PIECE_BYTES
+        assert b" 204 " in await reader.readuntil(b"\r\n")
+        writer.close()

@@ -25,7 +25,7 @@ from hugeplan.access.service import Credential
 from hugeplan.api import bodies_in_flight
 from hugeplan.errors import RateLimitedError, UnavailableError
 from hugeplan.fleet.ingest.again import MOST, SentAgain
-from hugeplan.shares import HANDLERS_OF_ONE, WAITING_OF_ONE
+from hugeplan.shares import HANDLERS_OF_ONE, WAITING_OF_ONE, Waiting
 
 API = "/api/v1"
 MIB = 1024**2
@@ -306,3 +306,14 @@ async def test_who_has_left_takes_no_turn_and_no_memory(service: Service) -> Non
         assert {type(one) for one in found} == {ClientDisconnect}
         assert intake.turns._rooms["one"].asked == HANDLERS_OF_ONE
     assert not intake.turns._rooms
+
+
+async def test_of_an_address_so_many_requests_of_agents_wait() -> None:
+    """One enrolment token makes any number of agents, and what waits of one whose client left unseen holds memory."""
+    waiting = Waiting(most=2)
+    with waiting.one("a"), waiting.one("a"), waiting.one("b"):
+        with pytest.raises(RateLimitedError, match="2 requests of one address"), waiting.one("a"):
+            pass
+    with waiting.one("a"):
+        assert waiting._of_each == {"a": 1}
+    assert not waiting._of_each

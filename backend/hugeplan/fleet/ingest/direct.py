@@ -52,7 +52,8 @@ async def answer_report(request: Request) -> Response:
     address = address_key(request)
     async with AsyncExitStack() as turns:
         async with unless_gone(request):  # what waits for its turn is still packed, and with its client
-            await turns.enter_async_context(intake.report_turns.turn(known.line_id))
+            with intake.waiting_agents.one(address):
+                await turns.enter_async_context(intake.report_turns.turn(known.line_id))
         with (
             intake.bodies_of_reports.body(known.line_id, PART_BYTES, address) as counted,
             intake.bodies_of_agents.body(known.line_id, LARGE_BYTES, address) as body,
