@@ -17,7 +17,11 @@ import yaml
 MAX_DEPTH: Final = 60
 MAX_NODES: Final = 50_000
 MAX_DIRECTIVES: Final = 100
+MOST_BITS: Final = 64
+"""Of a whole number: one of more than 4,300 digits has no text."""
 _DIRECTIVE: Final = re.compile("(?<![^\n\r\x85\u2028\u2029\ufeff])%")
+_TAG: Final = "tag:yaml.org,2002:"
+_NUMBERS: Final = f"{_TAG}int", f"{_TAG}float"
 LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's where it is there: ten times as fast, and it does not recurse."""
 
@@ -27,7 +31,23 @@ class YamlBoundsError(yaml.MarkedYAMLError):  # type: ignore[misc]
 
 
 class PlainLoader(LOADER):  # type: ignore[misc]  # chosen at run time
-    """Keys are text as it is written: many whole numbers have one hash, and each would be compared with all."""
+    """Keys are text as it is written: many whole numbers have one hash, and each would be compared with all.
+
+    Numbers of base 60 (``1:30``) are text, as in YAML 1.2: PyYAML takes the square of their length.
+    """
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        """The tag of a node without one."""
+        tag = super().resolve(kind, value, implicit)
+        return f"{_TAG}str" if tag in _NUMBERS and ":" in value else tag
+
+    def construct_number(self, node: Any) -> Any:
+        """A number, a whole one of at most MOST_BITS. ValueError for others, and for base 60 that a tag asks for."""
+        text = self.construct_scalar(node)
+        construct = self.construct_yaml_int if node.tag == _NUMBERS[0] else self.construct_yaml_float
+        if ":" in text or (isinstance(found := construct(node), int) and found.bit_length() > MOST_BITS):
+            raise ValueError(text)
+        return found
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """A mapping whose keys are text."""
@@ -36,21 +56,27 @@ class PlainLoader(LOADER):  # type: ignore[misc]  # chosen at run time
             for key, _ in node.value:
                 if not isinstance(key, yaml.ScalarNode):
                     raise _beyond("a text as the key", key.start_mark)
-                key.tag = "tag:yaml.org,2002:str"
+                key.tag = f"{_TAG}str"
         return super().construct_mapping(node, deep=deep)
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         """A value; PyYAML raises what it comes upon for ``!!int "-"`` and ``!!timestamp abc``."""
         try:
             return super().construct_object(node, deep=deep)
-        except (AttributeError, LookupError, ValueError) as error:
+        except (yaml.YAMLError, MemoryError):
+            raise
+        except Exception as error:
             raise _beyond("a value of its tag", node.start_mark) from error
+
+
+for _number in _NUMBERS:
+    PlainLoader.add_constructor(_number, PlainLoader.construct_number)
 
 
 def compose_all(text: str, *, with_aliases: bool) -> list[yaml.Node]:
     """The documents of a text. yaml.YAMLError when it is no YAML, YamlBoundsError when it is past the bounds."""
     _refuse_unbounded(text, with_aliases=with_aliases)
-    documents = [node for node in yaml.compose_all(text, Loader=LOADER) if node is not None]
+    documents = [node for node in yaml.compose_all(text, Loader=PlainLoader) if node is not None]
     if with_aliases:
         sizes: dict[int, int] = {}
         for node in documents:

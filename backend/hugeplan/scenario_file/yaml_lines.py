@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from hugeplan.documents.yaml_nodes import YamlBoundsError, compose_all
+from hugeplan.documents.yaml_nodes import PlainLoader, YamlBoundsError, compose_all
 from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -22,8 +22,6 @@ MAX_DEPTH = 20
 FieldPath = tuple[str | int, ...]
 _VERBATIM_KEYS = frozenset({"version"})
 _VERBATIM_PARENTS = frozenset({"settings"})
-MOST_BITS = 64
-"""Of a whole number: one of more than 4,300 digits has no text."""
 _YAML_12_BOOLEANS = frozenset({"true", "false"})
 
 
@@ -83,7 +81,7 @@ class _Reader:
     def __init__(self, path: str) -> None:
         self.path = path
         self.lines: dict[FieldPath, int] = {}
-        self._constructor = yaml.SafeLoader("")
+        self._constructor = PlainLoader("")
 
     def value(self, node: yaml.Node, at: FieldPath) -> Any:
         """The plain value of a node."""
@@ -121,11 +119,8 @@ class _Reader:
         if node.tag == "tag:yaml.org,2002:bool" and node.value.lower() not in _YAML_12_BOOLEANS:
             return str(node.value)  # yes, no, on, off are words here, as in YAML 1.2
         try:
-            value = self._constructor.construct_object(node)
-            if isinstance(value, int) and value.bit_length() > MOST_BITS:
-                raise ValueError
-            return value
-        except (yaml.YAMLError, AttributeError, LookupError, ValueError, OverflowError) as error:
+            return self._constructor.construct_object(node)
+        except yaml.YAMLError as error:
             raise self._problem(at, str(node.value), "a plain value", line) from error
 
     def _problem(self, at: FieldPath, value: str, expected: str, line: int) -> ScenarioFileError:

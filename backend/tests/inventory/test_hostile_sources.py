@@ -12,6 +12,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import parse_qs
 
 import pytest
@@ -82,7 +83,7 @@ def assert_linear(read: Callable[[str], object], made: Callable[[int], str]) -> 
             best = float("inf")
             for _ in range(3):
                 begun = time.process_time()
-                with suppress(InventoryError, yaml.YAMLError):
+                with suppress(InventoryError, ScenarioFileError, yaml.YAMLError):
                     read(text)
                 best = min(best, time.process_time() - begun)
             taken.append(best)
@@ -103,16 +104,20 @@ YAMLS: dict[str, Callable[[int], str]] = {
     "floats": lambda n: "\n".join(f"{float(i * ONE_HASH):.1f}: " for i in range(n)),
     "tags": lambda n: "\n".join(f"- !<tag:{i}> a" for i in range(n)),
     "anchors": lambda n: "\n".join(f"- &a{i} a" for i in range(n)),
+    "base 60": lambda n: "a: 1" + ":1" * 10 * n,
+    "base 60 by its tag": lambda n: "a: !!int '1" + ":1" * 10 * n + "'",
+    "base 60 in a mapping": lambda n: "a: !!int {!!value =: '1" + ":1" * 10 * n + "'}",
 }
 
 
 @pytest.mark.parametrize("what", YAMLS)
-@pytest.mark.parametrize("reader", ["kubectl", "load", "compose"])
+@pytest.mark.parametrize("reader", ["kubectl", "load", "compose", "scenario"])
 def test_eight_times_a_yaml_takes_eight_times_the_time(what: str, reader: str) -> None:
     readers: dict[str, Callable[[str], object]] = {
         "kubectl": lambda text: json_of_yaml(text.encode(), "y"),
         "load": yaml_nodes.load,
         "compose": lambda text: yaml_nodes.compose_all(text, with_aliases=True),
+        "scenario": lambda text: parse_text(text, "s"),
     }
     assert_linear(readers[reader], YAMLS[what])
 
@@ -157,6 +162,17 @@ def test_yaml_that_is_deep_is_refused_and_base_60_is_text() -> None:
     assert json.loads(json_of_yaml(b"a: %b\nb: 1:30.5\nc: 1.5\nd: 0x10\n" % many, "y")) == {
         "a": many.decode(), "b": "1:30.5", "c": 1.5, "d": 16,
     }  # fmt: skip
+    for text in ("1:30", "1:30.5", "1" + ":1" * 300 + ".5"):
+        assert yaml_nodes.load(f"a: {text}") == parse_text(f"a: {text}", "s")[0] == {"a": text}
+        with pytest.raises(yaml_nodes.YamlBoundsError):
+            yaml_nodes.load(f"a: !!float '{text}'")
+
+
+def test_no_error_of_a_constructor_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (ArithmeticError, TypeError, RuntimeError):
+        monkeypatch.setitem(yaml_nodes.PlainLoader.yaml_constructors, "tag:yaml.org,2002:null", Mock(side_effect=error))
+        with pytest.raises(yaml_nodes.YamlBoundsError):
+            yaml_nodes.load("a: ~")
 
 
 def pod(namespace: str, name: str, containers: list[Any], node: str | None = "n", **metadata: Any) -> Any:
@@ -262,7 +278,7 @@ def test_what_no_engine_reads_counts_for_nothing() -> None:
     assert found[-1].recognised.settings == {"shared_buffers": "1GB"}
 
 
-def test_an_object_that_nobody_foresaw_leaves_out_its_own_pod() -> None:
+def test_a_pod_whose_object_nobody_foresaw_keeps_its_memory() -> None:
     odd = {
         "kind": "CassandraDatacenter",
         "apiVersion": "cassandra.datastax.com/v1beta1",
@@ -270,11 +286,17 @@ def test_an_object_that_nobody_foresaw_leaves_out_its_own_pod() -> None:
         "spec": {"config": {"jvm-x": {"additional-jvm-opts": 5}}},
     }
     labels = {"labels": {"cassandra.datastax.com/datacenter": "o"}}
+    asked = {"resources": {"limits": {"memory": "50Gi", "hugepages-2Mi": "1Gi"}}}
     found = read_kubernetes(
-        objects(odd, pod("t", "p", [container("cassandra")], **labels), pod("shop", "db", [container("c")]))
+        objects(odd, pod("t", "p", [container("cassandra", **asked)], **labels), pod("shop", "db", [container("c")]))
     )
     assert [one.workload for one in found.nodes[0].databases] == ["db"]
-    assert [note for note in found.notes if note.startswith("pod t/p is left out: internal error")] != []
+    (tenant,) = found.nodes[0].tenants
+    assert (tenant.name, tenant.request_bytes, tenant.limit_bytes) == ("t/p (settings not read)", 50 << 30, 50 << 30)
+    (user,) = found.nodes[0].huge_page_users
+    assert (user.limit_bytes, user.is_database) == ({2 << 20: 1 << 30}, False)
+    said = "pod t/p counts as a workload, settings not read: internal error"
+    assert [note for note in found.notes if note.startswith(said)] != []
 
 
 def test_a_namespace_that_takes_more_of_its_config_maps_than_is_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

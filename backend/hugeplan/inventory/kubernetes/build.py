@@ -96,7 +96,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
         out.append(pod)
         if home in parts:
             with _alone(pod, notes):
-                _add_pod(parts[home], pod, given)
+                _add_pod(parts[home], pod, given, notes)
                 out.pop()
         else:
             elsewhere[home] = elsewhere.get(home, 0) + 1
@@ -135,10 +135,9 @@ def _not_planned(
 
 
 def _unreadable(pod: Pod) -> list[str]:
-    name = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
     return [
-        f"pod {name}, {text} is no Kubernetes quantity (512Mi, 2Gi): it counts as not given, and the API server refuses"
-        " the pod"
+        f"{_name(pod)}, {text} is no Kubernetes quantity (512Mi, 2Gi): it counts as not given, and the API server"
+        " refuses the pod"
         for text in unreadable_quantities(pod)
     ]
 
@@ -172,7 +171,7 @@ def read_workloads(data: bytes, name: str, node: str | None) -> Workloads:
             ended += 1
         elif node is None or home == node:
             with _alone(pod, notes):
-                _add_pod(parts, pod, given)
+                _add_pod(parts, pod, given, notes)
         elif home is None:
             waiting += 1
         else:
@@ -317,7 +316,11 @@ def _volume_bytes(pod: Pod, namespace: str, claims: Mapping[tuple[str, str], Cla
 
 
 def _alone(pod: Pod, notes: list[str]) -> AbstractContextManager[None]:
-    return alone(f"pod {pod.metadata.namespace or 'default'}/{pod.metadata.name} is left out", notes)
+    return alone(f"{_name(pod)} is left out", notes)
+
+
+def _name(pod: Pod) -> str:
+    return f"pod {pod.metadata.namespace or 'default'}/{pod.metadata.name}"
 
 
 def _require_room(memory: PodMemory, held: int | None) -> None:
@@ -327,14 +330,22 @@ def _require_room(memory: PodMemory, held: int | None) -> None:
         raise InventoryError(f"it asks for {format_bytes(asked)}, more than its node may have")
 
 
-def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
-    plain = plain_pod(pod)
+def _add_pod(parts: _NodeParts, pod: Pod, given: _Input, notes: list[str]) -> None:
+    plain = view = None
+    databases: list[FoundDatabase] = []
+    unread = " (settings not read)"
+    # What it asks for is known, and counts, whatever its owner wrote into a file of its engine.
+    with alone(f"{_name(pod)} counts as a workload, settings not read", notes):
+        plain = plain_pod(pod)
+        if plain is None:
+            view = pod_view(pod, given.config_maps)
+            databases = _databases(pod, view, given, parts.names)
+        unread = ""
     if plain is not None:
         _require_room(plain, parts.memory)
         _add_plain_pod(parts, pod, plain, given)
         return
-    view = pod_view(pod, given.config_maps)
-    databases = _databases(pod, view, given, parts.names)
+    view = view or pod_view(pod, None)
     whole = pod_memory(pod)
     # One that is a little too large for its node may be planned for another.
     _require_room(whole, parts.memory and parts.memory * (2 if databases else 1))
@@ -357,7 +368,7 @@ def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
     usage = given.usage.get((view.namespace, view.name))
     named = (view.namespace, view.name)
     if not databases:
-        _add_tenant(parts, named, whole, view.owner_name or view.name, _used_bytes(usage, frozenset()))
+        _add_tenant(parts, named, whole, f"{view.owner_name or view.name}{unread}", _used_bytes(usage, frozenset()))
         return
     containers = frozenset(database.recognised.container for database in databases)
     for database in databases:

@@ -210,18 +210,21 @@ def _effective(running: Sequence[int | None], before: Sequence[tuple[bool, int |
     return None if total is None else max(total + sidecars, most)
 
 
-def pod_view(pod: Pod, config_maps: ConfigMaps) -> PodView:
-    """The pod as recognition reads it."""
+def pod_view(pod: Pod, config_maps: ConfigMaps | None) -> PodView:
+    """The pod as recognition reads it; with None for ``config_maps`` without its containers."""
     namespace = pod.metadata.namespace or "default"
     owner = next((one for one in pod.metadata.ownerReferences or () if one.controller), None)
-    containers = (pod.spec.containers or ())[:MAX_CONTAINERS]
     labels = pod.metadata.labels or {}
-    volumes = Volumes(pod.spec.volumes or () if may_hold_database(labels, map(_outline, containers)) else ())
+    containers: tuple[ContainerView, ...] = ()
+    if config_maps is not None:
+        found = (pod.spec.containers or ())[:MAX_CONTAINERS]
+        volumes = Volumes(pod.spec.volumes or () if may_hold_database(labels, map(_outline, found)) else ())
+        containers = tuple(_container_view(container, namespace, volumes, config_maps) for container in found)
     return PodView(
         namespace=namespace,
         name=pod.metadata.name,
         labels=labels,
-        containers=tuple(_container_view(container, namespace, volumes, config_maps) for container in containers),
+        containers=containers,
         owner_kind=None if owner is None else owner.kind,
         owner_name=None if owner is None else owner.name,
         owner_group=None if owner is None else owner.apiVersion.rpartition("/")[0],

@@ -26,12 +26,11 @@ class _Loader(PlainLoader):
     }
 
     def construct_number(self, node: Any) -> Any:
-        """A number; text where it only looks like one (``0x_``), or is of base 60, which is text in YAML 1.2."""
-        construct = self.construct_yaml_int if node.tag.endswith("int") else self.construct_yaml_float
+        """A number; text where it only looks like one (``0x_``), or is of base 60."""
         try:
-            return node.value if ":" in node.value else construct(node)
+            return super().construct_number(node)
         except ValueError:
-            return node.value
+            return self.construct_scalar(node)
 
 
 for _kind in ("int", "float"):
