@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -27,11 +27,15 @@ from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.ingest.batch import store_kept
 
 KEYS: Final = 1_000
-"""Of a node's unread reports, before other nodes have their turn: it may have sent one per second for a month."""
+"""Of a node's unread reports, before other nodes have their turn: it may have sent one per second for a month. Of a
+node's runs at a time."""
+_ATTEMPTS: Final = 5
+_DEADLOCK: Final = "40P01"
 BLOCKS: Final = 100
 """Of a node's sealed samples at a time: one takes some milliseconds, and no transaction is open meanwhile."""
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _Place = tuple[datetime, UUID]
+_T = TypeVar("_T")
 _BEGIN: Final[_Place] = _LONG_AGO, UUID(int=0)
 
 # Rows of before the column was there hold null. A sample may have been dropped since: nothing becomes smaller.
@@ -75,7 +79,7 @@ async def reparse(database: Database) -> Reparsed:
     while left:
         for node_id, after in list(left.items()):
             following = None
-            with alone(f"node {node_id}", OperationalError) as tried:  # deadlocks and timeouts are no node's
+            with alone(f"node {node_id}", OperationalError) as tried:  # timeouts are no node's
                 following = await _unread_reports(database, node_id, after, done)
                 if following is None:
                     await _node(database, node_id, done)
@@ -86,9 +90,23 @@ async def reparse(database: Database) -> Reparsed:
     return done
 
 
+async def _write(database: Database, step: Callable[..., Awaitable[_T]], *given: Any) -> _T:
+    """A step in a transaction of its own, once more after a deadlock: whom it met is done then.
+
+    RuntimeError after several, which ends no other node's work.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            async with database.write() as session:
+                return await step(session, *given)
+        except OperationalError as error:
+            if getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+                raise
+    raise RuntimeError(f"{_ATTEMPTS} deadlocks")
+
+
 async def _node(database: Database, node_id: UUID, done: Reparsed) -> None:
-    async with database.write() as session:
-        await _runs(session, node_id, done)
+    await _runs(database, node_id, done)
     largest: dict[datetime, int] = {}
 
     def take(blocks: Sequence[Row[datetime, UUID, bytes]]) -> None:
@@ -109,31 +127,51 @@ async def _node(database: Database, node_id: UUID, done: Reparsed) -> None:
             break
         after = blocks[-1].start_at, blocks[-1].first_report_id
     values = {"node_id": node_id, "times": list(largest), "bytes": list(largest.values())}
-    async with database.write() as session:
-        if await repository.lock_node(session, node_id) is None:  # before its hours, as reports do
-            return  # it was deleted meanwhile
-        for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
-            history = _HISTORY.format(table=table, width=width, anon_shmem=repository.ANON_SHMEM)
-            await session.execute(text(history), values)
-    async with database.write() as session:
-        await service.measure_again(session, node_id)
-    done.nodes += 1
+    if await _write(database, _history, node_id, values):
+        await _write(database, service.measure_again, node_id)
+        done.nodes += 1
 
 
-async def _runs(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
-    # One document at a time, however many there are.
-    for run_id in (await session.scalars(select(RunRow.id).where(RunRow.node_id == node_id))).all():
-        try:
-            kept = await repository.run_documents(session, node_id, [run_id])
-            document = decode(TlbbenchDocument, kept[run_id])
-        except ValueError:
-            done.unreadable += 1
-            continue
-        await session.execute(delete(RunWinsRow).where(RunWinsRow.node_id == node_id, RunWinsRow.run_id == run_id))
-        wins = wins_records(document, node_id=node_id, run_id=run_id)
-        if wins:
-            await session.execute(insert(RunWinsRow), [msgspec.structs.asdict(found) for found in wins])
-        done.runs += 1
+async def _history(session: WriteSession, node_id: UUID, values: dict[str, Any]) -> bool:
+    """Fill a node's hours and days; False where it was deleted meanwhile."""
+    if await repository.lock_node(session, node_id) is None:  # before its hours, as reports do
+        return False
+    for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
+        history = _HISTORY.format(table=table, width=width, anon_shmem=repository.ANON_SHMEM)
+        await session.execute(text(history), values)
+    return True
+
+
+async def _runs(database: Database, node_id: UUID, done: Reparsed) -> None:
+    after = UUID(int=0)
+    while True:
+        of_page = select(RunRow.id).where(RunRow.node_id == node_id, RunRow.id > after).order_by(RunRow.id).limit(KEYS)
+        async with database.read() as reading:
+            ids = (await reading.scalars(of_page)).all()
+        for run_id in ids:  # each with a transaction of its own: who deletes one waits for no other
+            is_read = await _write(database, _run, node_id, run_id)
+            done.runs += is_read is True
+            done.unreadable += is_read is False
+        if len(ids) < KEYS:
+            break
+        after = ids[-1]
+
+
+async def _run(session: WriteSession, node_id: UUID, run_id: UUID) -> bool | None:
+    """Read one of them again. False where today's parser refuses it, None where it was deleted meanwhile."""
+    of_it = select(RunRow.document).where(RunRow.node_id == node_id, RunRow.id == run_id)
+    kept = (await session.execute(of_it.with_for_update(read=True, key_share=True))).scalar_one_or_none()
+    if kept is None:
+        return None
+    try:
+        document = decode(TlbbenchDocument, unpack(kept))
+    except ValueError:
+        return False
+    await session.execute(delete(RunWinsRow).where(RunWinsRow.node_id == node_id, RunWinsRow.run_id == run_id))
+    wins = wins_records(document, node_id=node_id, run_id=run_id)
+    if wins:
+        await session.execute(insert(RunWinsRow), [msgspec.structs.asdict(found) for found in wins])
+    return True
 
 
 async def _unread_reports(database: Database, node_id: UUID, after: _Place, done: Reparsed) -> _Place | None:
@@ -155,8 +193,7 @@ async def _unread_reports(database: Database, node_id: UUID, after: _Place, done
     async with database.read() as reading:
         found = (await reading.execute(unread)).all()
     for received_at, report_id, machine_id in found:
-        async with database.write() as session:
-            is_read = await _unread_report(session, node_id, received_at, report_id, machine_id)
+        is_read = await _write(database, _unread_report, node_id, received_at, report_id, machine_id)
         done.reports += is_read is True
         done.unreadable += is_read is False
     return None if len(found) < KEYS else (found[-1].received_at, found[-1].report_id)

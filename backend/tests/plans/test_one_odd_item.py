@@ -6,6 +6,7 @@ import asyncio
 import pickle
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import httpx
@@ -336,6 +337,41 @@ async def test_a_node_that_is_deleted_while_its_unread_reports_are_read_keeps_no
     monkeypatch.setattr(reparsing, "_unread_report", deleted_before)
     done = await reparse(service.database)
     assert (done.nodes, done.reports, done.unreadable) == (1, 0, 1)
+
+
+async def test_runs_that_are_deleted_while_others_are_read_again_are_passed_over(
+    service: Service, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was done of their node stays done, and who deletes them waits for the one that is read alone."""
+    agent, deleted = await service.client_as(Role.AGENT), []
+    for seed in range(4):
+        assert (await agent.post(f"{API}/reports", json=report(run=run(seed=seed)))).status_code == 201
+    async with service.database.read() as session:
+        left = [*(await session.scalars(text("SELECT id FROM runs ORDER BY id"))).all()]
+    write, decode, first = reparsing._write, reparsing.decode, left.pop(0)
+
+    async def after_deletions(database: Database, step: Any, *given: Any) -> Any:
+        if step is reparsing._run and given[1] == left[1]:
+            for run_id in (first, left[1]):
+                deleted.append((await admin.delete(f"{API}/runs/{run_id}")).status_code)
+        return await write(database, step, *given)
+
+    def deadlocked_once(*_: object) -> Any:
+        monkeypatch.setattr(reparsing, "decode", decode)
+        raise OperationalError("", {}, psycopg.errors.DeadlockDetected("two wait for each other"))
+
+    monkeypatch.setattr(reparsing, "_write", after_deletions)
+    monkeypatch.setattr(reparsing, "decode", deadlocked_once)
+    monkeypatch.setattr(reparsing, "KEYS", 2)
+    async with asyncio.timeout(30):
+        done = await reparse(service.database)
+    assert (done.nodes, done.runs, done.unreadable) == (1, 3, 0)
+    assert deleted == [204, 204]
+    monkeypatch.setattr(
+        reparsing, "decode", Mock(side_effect=OperationalError("", {}, psycopg.errors.DeadlockDetected()))
+    )
+    done = await reparse(service.database)
+    assert (done.nodes, done.runs, done.unreadable) == (0, 0, 1)
 
 
 async def test_a_transaction_that_waited_too_long_is_one_nodes(
