@@ -11,25 +11,31 @@ MOST_SHOWN = 253
 # With letters that are printable and look like blanks. Fewer of them are an indentation, or align a number.
 _BLANK = " \u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U0001d159"
 BLANKS = re.compile(f"(?<=[^ ])[{_BLANK}]{{6,}}|[{_BLANK}]{{16,}}")
-_UNSEEN = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Marks that no terminal shows (Unicode's Default_Ignorable_Code_Point), of those that are printable."""
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U00016fe4\U000e0100-\U000e01ef]"
+)
+"""Marks and fillers that nobody sees (Unicode's Default_Ignorable_Code_Point, and one of no width), of those that are
+printable."""
 
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:
     r"""``text`` with everything that is not a printable character or a blank written as JSON writes it (``\u2028``).
 
     Control characters (terminal escapes, new lines), format characters (text that changes its direction), line and
-    paragraph separators, and surrogates: Unicode's categories C and Z but for the blank. Cut to ``most`` characters.
+    paragraph separators, and surrogates: Unicode's categories C and Z but for the blank. Marks and fillers that nobody
+    sees, too: two names that look the same would be two nodes. Cut to ``most`` characters.
     """
     if len(text) > most:
         text = text[: most - 1] + "…"
-    return text if text.isprintable() else "".join(c if c.isprintable() else escaped(c) for c in text)
+    if text.isprintable() and (text.isascii() or not _UNSEEN.search(text)):
+        return text
+    return "".join(c if c.isprintable() and not _UNSEEN.match(c) else escaped(c) for c in text)
 
 
 def one_line(value: object, most: int | None = None) -> str:
     """A value, or a line with values, of a server, a report or a file as commands print it: printable, and without a
     run of blanks, which fills a line of the terminal so that what follows looks like the next one. Marks without a
-    width are escaped between blanks, and everywhere where they are not seen. Cut to ``most`` columns.
+    width are escaped between blanks. Cut to ``most`` columns.
     """
     text = BLANKS.sub("  ", str(value))
     if not text.isascii():
@@ -42,7 +48,7 @@ def one_line(value: object, most: int | None = None) -> str:
 
 
 def _is_hidden(before: str, character: str) -> bool:
-    return bool(_UNSEEN.match(character)) or (before in _BLANK and category(character) in {"Mn", "Me"})
+    return before in _BLANK and category(character) in {"Mn", "Me"}
 
 
 def escaped(character: str) -> str:

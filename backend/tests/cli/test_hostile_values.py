@@ -18,7 +18,7 @@ from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
 from hugeplan.cli import main
 from hugeplan.db.models import EnrolmentRequestRow
-from hugeplan.planner.printable import one_line
+from hugeplan.planner.printable import one_line, printable
 from hugeplan.settings import Settings
 
 Printed = Callable[[list[str]], str]
@@ -46,6 +46,14 @@ def test_marks_and_letters_that_are_not_seen_lengthen_no_blanks(mark: str) -> No
     assert mark not in shown, shown
     assert " " * 6 not in shown
     assert len(shown) < 10 or shown.count("\\u") >= 40, shown
+
+
+@pytest.mark.parametrize("unseen", [*UNSEEN, *"\u115f\u1160\u3164\uffa0\U00016fe4"], ids=ascii)
+def test_a_name_with_what_is_not_seen_looks_like_no_other(unseen: str) -> None:
+    for name in (f"db{unseen}-7", f"db-7{unseen}"):
+        for shown in (printable(name), one_line(name)):
+            assert unseen not in shown
+            assert "\\u" in shown
 
 
 @pytest.mark.parametrize(("letter", "columns"), [("a", 1), ("é", 1), ("표", 2), ("😀", 2), ("\uff21", 2)])
