@@ -41,7 +41,7 @@ async def test_the_command_line_names_the_digest_and_has_the_same_files(
     assert files == {artifact["kind"]: artifact["content"] for artifact in plan["artifacts"]}
 
 
-@pytest.mark.parametrize("part", ["plan", "artifacts", "sampled_at"])
+@pytest.mark.parametrize("part", ["plan", "artifacts", "sampled_at", "headline"])
 async def test_a_document_that_was_changed_is_refused(planner: httpx.AsyncClient, tmp_path: Path, part: str) -> None:
     _, document = await kept(planner)
     changed = copy.deepcopy(document)
@@ -49,6 +49,8 @@ async def test_a_document_that_was_changed_is_refused(planner: httpx.AsyncClient
         changed["plan"]["pools"][0]["pages"] += 1
     elif part == "artifacts":
         changed["artifacts"][0]["content"] += "\n# more"
+    elif part == "headline":
+        changed["plan"]["headline"] = "\ud800"
     else:
         changed["sampled_at"] = "2026-01-01T00:00:00+00:00"
     path = tmp_path / "plan.json"
