@@ -73,30 +73,40 @@ async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -
     return [(trial_id, summary) for trial_id, summary in await session.execute(statement)]
 
 
-async def predictions(session: ReadSession, node_ids: Collection[UUID], *, most: int) -> Sequence[tuple[str, str, str]]:
-    """Machine type, machine and predictions (JSON) of trials of each machine type of some nodes: of each machine its
-    newest, then of each the one before, its own agent's before others'. A machine with its clones (~) is one: who holds
-    its token speaks for all. A processor without a name is no type, and what a synthetic node says was not measured.
+async def predictions(
+    session: ReadSession, node_ids: Collection[UUID], *, most: int
+) -> Sequence[tuple[str, str, bool, str]]:
+    """Machine type, machine, whether its own agent sent it, and predictions (JSON) of trials of each machine type of
+    some nodes: of each machine its newest, then of each the one before, agents' before all that others sent. A machine
+    with its clones (~) is one: who holds its token speaks for all. A processor without a name is no type, and what a
+    synthetic node says was not measured.
     """
     of_nodes = select(NodeRow.machine_type).where(NodeRow.id.in_(node_ids), NodeRow.cpu_brand.is_not(None))
-    types = of_nodes.distinct().subquery().c
+    kinds = of_nodes.distinct().subquery()
+    types = kinds.c
     tried = select(NodeRow.id.label("node_id"), func.split_part(NodeRow.machine_id, "~", 1).label("machine"))
-    tried = tried.where(NodeRow.machine_type == types.machine_type, NodeRow.tried_at.is_not(None))
+    tried = tried.where(NodeRow.machine_type == types.machine_type).correlate(kinds)
     tried = tried.where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False))
-    node = tried.order_by(NodeRow.tried_at.desc()).limit(most + MAX_CLONES).lateral().c
+    of_agents, of_all = (  # however many nodes others send trials of
+        tried.where(moment.is_not(None)).order_by(moment.desc()).limit(most + MAX_CLONES)
+        for moment in (NodeRow.own_tried_at, NodeRow.tried_at)
+    )
+    node = of_agents.union(of_all).lateral().c
     made = select(TrialRow.id, TrialRow.ordered_at, TrialRow.is_own)
     made = made.where(TrialRow.node_id == node.node_id, IS_PREDICTED).order_by(*_own_first(TrialRow))
     trial = made.limit(_MOST_OF_A_NODE).lateral().c
     machine = (types.machine_type, node.machine)
     turn = func.row_number().over(partition_by=machine, order_by=_own_first(trial)).label("turn")
     of = select(types.machine_type, node.machine, node.node_id, *trial, turn).subquery().c
-    number = func.row_number().over(partition_by=of.machine_type, order_by=(of.turn, *_own_first(of)))
-    found = select(of.machine_type, of.machine, of.node_id, of.id, number.label("number")).subquery().c
-    statement = (  # of those that are taken alone is the summary opened
-        select(found.machine_type, found.machine, TrialRow.summary["predicted"].cast(Text))
-        .join(TrialRow, (TrialRow.node_id == found.node_id) & (TrialRow.id == found.id))
-        .where(found.number <= most)
+    number = func.row_number().over(
+        partition_by=of.machine_type, order_by=(of.is_own.is_(False), of.turn, *_own_first(of))
     )
+    is_own = of.is_own.is_not(False).label("is_own")
+    found = select(of.machine_type, of.machine, of.node_id, of.id, is_own, number.label("number")).subquery().c
+    of_it = (TrialRow.node_id == found.node_id, TrialRow.id == found.id)
+    # Of those that are taken alone is the summary opened, and none is looked for among all.
+    predicted = select(TrialRow.summary["predicted"].cast(Text)).where(*of_it).scalar_subquery()
+    statement = select(found.machine_type, found.machine, found.is_own, predicted).where(found.number <= most)
     return [tuple(row) for row in await session.execute(statement.order_by(found.number))]
 
 

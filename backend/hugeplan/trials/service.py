@@ -187,7 +187,7 @@ async def _differences(session: ReadSession, nodes: Collection[UUID]) -> dict[st
     """By machine type of these nodes, how far predictions were off. Of the trials of one node the newest counts, with
     its smallest page size: a node is one witness, however often it is asked and whatever of."""
     found: dict[str, dict[tuple[object, ...], TrialDifference]] = {}
-    for machine_type, node, kept in await repository.predictions(session, nodes, most=MOST_OF_A_TYPE):
+    for machine_type, node, is_own, kept in await repository.predictions(session, nodes, most=MOST_OF_A_TYPE):
         read: dict[str, TrialPrediction] = {}
         with alone(f"a trial of {node}"):
             read = _PREDICTIONS.decode(kept)
@@ -195,7 +195,7 @@ async def _differences(session: ReadSession, nodes: Collection[UUID]) -> dict[st
         for one in sorted(told, key=lambda off_by: off_by.page_bytes):
             of_type, what = found.setdefault(machine_type, {}), (node, one.engine)
             is_newest = not any(each[:2] == what for each in of_type)
-            of_type.setdefault((*what, one.error_class), replace(one, speaks_for_any=is_newest))
+            of_type.setdefault((*what, one.error_class), replace(one, speaks_for_any=is_newest, is_own=is_own))
     return {machine_type: tuple(of.values()) for machine_type, of in found.items()}
 
 

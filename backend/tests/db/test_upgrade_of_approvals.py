@@ -117,6 +117,10 @@ def test_a_nodes_newest_prediction_is_known_and_who_sent_its_trials_is_not(own_d
         assert connection.execute("SELECT DISTINCT is_own FROM trials").fetchall() == [(None,)]
         connection.execute("DELETE FROM trials WHERE ordered_at >= %s", [DAY + timedelta(days=1)])
         assert dict(connection.execute(newest).fetchall()) == {tried: DAY, untried: None}
+        own = "SELECT own_tried_at FROM nodes WHERE tried_at IS NOT NULL"
+        assert connection.execute(own).fetchall() == [(DAY,)], "that nobody else sent it"
+        connection.execute("UPDATE trials SET is_own = false, ordered_at = ordered_at")
+        assert connection.execute(own).fetchall() == [(None,)]
         connection.execute("UPDATE trials SET summary = '{}'")
         assert dict(connection.execute(newest).fetchall()) == {tried: None, untried: None}
         connection.execute("DELETE FROM nodes")

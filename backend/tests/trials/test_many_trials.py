@@ -10,7 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 from support.service import Service, assert_problem
-from trials.test_trials import API, a_node, known_node, predictable, run_with_curves, trial
+from trials.test_trials import API, a_node, known_node, predictable, run_with_curves, told_of, trial
 
 from hugeplan.trials import repository
 
@@ -30,7 +30,7 @@ async def blocks_read(service: Service, node_id: str) -> int:
     async with service.database.read() as session:
         before = (await session.execute(text(READ))).scalar_one()
         found = await repository.predictions(session, [uuid.UUID(node_id)], most=200)
-        assert len({machine for _, machine, _ in found}) == len(found) == 200
+        assert len({machine for _, machine, *_ in found}) == len(found) == 200
         assert await repository.nodes_with_trials(session, [uuid.UUID(node_id)])
         return int((await session.execute(text(READ))).scalar_one()) - before
 
@@ -73,12 +73,33 @@ async def test_one_machines_clones_crowd_out_no_other(service: Service) -> None:
         table="nodes",
         more="",
         number=256,
-        changes="'id', gen_random_uuid(), 'machine_id', r.machine_id || '~' || i, 'tried_at', now()",
+        changes="'id', gen_random_uuid(), 'machine_id', r.machine_id || '~' || i, 'own_tried_at', now()",
     )
     async with service.database.write() as session:
         await session.execute(text(f"{clones} WHERE r.id = :id"), {"id": node_id})
         found = await repository.predictions(session, [uuid.UUID(node_id)], most=2)
-        assert {machine for _, machine, _ in found} == {machine, other}
+        assert {machine for _, machine, *_ in found} == {machine, other}
+
+
+async def test_others_trials_crowd_no_agents_out_of_its_machine_type(
+    service: Service, planner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 456 nodes that a planner had tried later none was an agent's any more."""
+    machines = []
+    for number in (1, 2, 3):
+        node_id, machine, agent = await a_node(service, number, run=run_with_curves())
+        sender = agent if number == 1 else planner
+        assert (await sender.post(f"{API}/trials", json=predictable(machine))).status_code == 201
+        machines.append(machine)
+    monkeypatch.setattr(repository, "MAX_CLONES", 0)
+    async with service.database.read() as session:
+        for most in (1, 3):
+            found = await repository.predictions(session, [uuid.UUID(node_id)], most=most)
+            assert [(machine, is_own) for _, machine, is_own, _ in found] == [
+                (machines[0], True), (machines[2], False), (machines[1], False),
+            ][:most]  # fmt: skip
+    _, said = await told_of(planner, node_id)
+    assert "3 trials on nodes of this machine type (2 not sent by their nodes' agents) moved" in said
 
 
 @pytest.fixture

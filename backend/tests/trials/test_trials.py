@@ -366,11 +366,11 @@ async def test_many_trials_of_one_machine_crowd_out_no_other(service: Service) -
         assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
     async with service.database.write() as session:
         found = await repository.predictions(session, [uuid.UUID(node_id)], most=2)
-        assert [of for _, of, _ in found] == [machine, other]
+        assert [of for _, of, *_ in found] == [machine, other]
         # A clone of a machine is no other machine.
         clone = {"id": f"{machine}~a", "other": other}
         await session.execute(text("UPDATE nodes SET machine_id = :id WHERE machine_id = :other"), clone)
-        assert {of for _, of, _ in await repository.predictions(session, [uuid.UUID(node_id)], most=9)} == {machine}
+        assert {of for _, of, *_ in await repository.predictions(session, [uuid.UUID(node_id)], most=9)} == {machine}
 
 
 async def test_an_odd_trial_is_left_out_of_what_others_read(
@@ -439,7 +439,7 @@ async def test_trials_of_other_machine_types_cost_a_plan_nothing(service: Servic
         begun = time.thread_time()
         (node,) = await with_trials_of_each(session, nodes_read)
         spent = time.thread_time() - begun
-        types = {kind for kind, _, _ in await repository.predictions(session, [uuid.UUID(node_id)], most=200)}
+        types = {kind for kind, *_ in await repository.predictions(session, [uuid.UUID(node_id)], most=200)}
     assert (len(node.type_trials), types) == (1, {node.machine_type})
     assert spent < 0.1, f"{spent:.3f} s"
 

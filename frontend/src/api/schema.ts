@@ -7452,6 +7452,7 @@ export interface components {
          *     covered less than the page there. ``difference`` and ``noise_sd`` (of the trial's own noise) are in throughput (0.01
          *     is one point), beside a likely gain of at most ten per cent: beside a larger one they are brought to it in
          *     proportion. ``speaks_for_any``: its node's newest of all classes, which alone counts where the class is unknown.
+         *     ``is_own``: False where it is known that another than its node's agent sent it.
          */
         TrialDifference: {
             /** Engine */
@@ -7471,6 +7472,11 @@ export interface components {
              * @default true
              */
             speaks_for_any: boolean;
+            /**
+             * Is Own
+             * @default true
+             */
+            is_own: boolean;
         };
         /**
          * TrialDocument

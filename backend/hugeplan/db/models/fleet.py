@@ -37,7 +37,8 @@ class NodeRow(Base):
     later does not overwrite it. ``labels`` are the agent's labels with ``labels_set`` written over them.
     ``clock_ahead_seconds`` is how far the newest report's clock was ahead of the server's; null: not ahead.
     ``sealed_until`` is the latest time that any of its sealed reports says; null: none is sealed.
-    ``tried_at`` is ``ordered_at`` of its newest trial with predictions, which a trigger keeps.
+    ``tried_at`` is ``ordered_at`` of its newest trial with predictions, ``own_tried_at`` of those that others did not
+    send; a trigger keeps both.
     """
 
     __tablename__ = "nodes"
@@ -48,6 +49,7 @@ class NodeRow(Base):
         Index("ix_nodes_host", text("split_part(lower(name), '.', 1)"), postgresql_where=text("strpos(name, ' ') = 0")),
         Index("ix_nodes_lower_name", text("lower(name)")),
         Index(None, "machine_type", "tried_at", postgresql_where=text("tried_at IS NOT NULL")),
+        Index(None, "machine_type", "own_tried_at", postgresql_where=text("own_tried_at IS NOT NULL")),
         Index(None, "group_key"),
         {"postgresql_with": {"fillfactor": 70}},
     )
@@ -84,6 +86,7 @@ class NodeRow(Base):
     plan_state: Mapped[str | None]
     sealed_until: Mapped[datetime | None]
     tried_at: Mapped[datetime | None]
+    own_tried_at: Mapped[datetime | None]
 
 
 class NodeStateRow(Base):

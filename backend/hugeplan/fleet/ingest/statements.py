@@ -26,7 +26,7 @@ def _columns(row: type[Base], *names: str) -> dict[str, str]:
 
 _NODE: Final = _columns(NodeRow, "id", "machine_id", "first_report_at")
 _RUN_COLUMNS: Final = _columns(NodeRow, "latest_run_id", "effective_granule_bytes")
-_OTHERS: Final = {"labels_set", "sealed_until", "tried_at"} | _NODE.keys() | _RUN_COLUMNS.keys()
+_OTHERS: Final = {"labels_set", "sealed_until", "tried_at", "own_tried_at"} | _NODE.keys() | _RUN_COLUMNS.keys()
 NODE_COLUMNS: Final = {name: kind for name, kind in _columns(NodeRow).items() if name not in _OTHERS}
 """What the newest sample says; written together."""
 

@@ -117,7 +117,7 @@ def calibrated(error: ModelError, trials: Sequence[TrialDifference], *, engine: 
     that nobody tried must not look better because another one disappointed.
     """
     found = tuple(
-        (trial.difference, trial.noise_sd)
+        (trial.difference, trial.noise_sd, trial.is_own)
         for trial in trials
         if trial.engine == engine
         and (trial.speaks_for_any if error.name == ANY_ROWS else error.name == trial.error_class)
@@ -137,8 +137,8 @@ class _Belief:
 
 
 @remembered(256)
-def _calibrated(error: ModelError, found: tuple[tuple[float, float], ...]) -> ModelError:
-    before, after = _beliefs(error, ()), _beliefs(error, found)
+def _calibrated(error: ModelError, found: tuple[tuple[float, float, bool], ...]) -> ModelError:
+    before, after = _beliefs(error, ()), _beliefs(error, [each[:2] for each in found])
     # Without a trial the range is the published one, which also knows how few cells it stands on.
     reach = (error.gained[1] - error.gained[0]) / (_quantile(before, 1.0 - _OUTSIDE) - _quantile(before, _OUTSIDE))
     moved = sum(each.weight * (each.mean - (1.0 - each.taken) * error.bias) for each in after)
@@ -151,7 +151,7 @@ def _calibrated(error: ModelError, found: tuple[tuple[float, float], ...]) -> Mo
         gained=gained,
         one_measurement=(gained[0] + noise[0], gained[1] + noise[1]),
         moved=moved,
-        said=_said(len(found), moved, error.gained, gained),
+        said=_said([own for *_, own in found], moved, error.gained, gained),
     )
 
 
@@ -189,9 +189,11 @@ def _quantile(beliefs: Sequence[_Belief], share: float) -> float:
     return 0.5 * (low + high)
 
 
-def _said(trials: int, moved: float, before: tuple[float, float], after: tuple[float, float]) -> str:
-    """What the trials changed, in one sentence."""
+def _said(are_own: list[bool], moved: float, before: tuple[float, float], after: tuple[float, float]) -> str:
+    """What the trials changed, in one sentence. ``are_own``: of each whether its node's agent may have sent it."""
+    trials, of_others = len(are_own), are_own.count(False)
     who = "1 trial on a node of this machine type" if trials == 1 else f"{trials} trials on nodes of this machine type"
+    who += f" ({of_others} not sent by their nodes' agents)" if of_others else ""
     width = (after[1] - after[0]) / (before[1] - before[0])
     how = "widened" if width > 1.005 else "narrowed" if width < 0.995 else "did not narrow"
     was, now = (

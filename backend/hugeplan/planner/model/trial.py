@@ -45,6 +45,7 @@ class TrialDifference:
     covered less than the page there. ``difference`` and ``noise_sd`` (of the trial's own noise) are in throughput (0.01
     is one point), beside a likely gain of at most ten per cent: beside a larger one they are brought to it in
     proportion. ``speaks_for_any``: its node's newest of all classes, which alone counts where the class is unknown.
+    ``is_own``: False where it is known that another than its node's agent sent it.
     """
 
     engine: str
@@ -54,3 +55,4 @@ class TrialDifference:
     difference: float
     noise_sd: float
     speaks_for_any: bool = True
+    is_own: bool = True
