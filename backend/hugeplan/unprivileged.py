@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import resource
 import stat
 import struct
 import sys
@@ -129,8 +128,6 @@ def main(arguments: Sequence[str]) -> None:
         if int(uid) != os.geteuid():
             become(int(uid), int(gid), program)
         os.fchdir(held)
-        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))  # a trial may have less while it reads an answer
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)  # after the user: changing it clears this
         os.execvp(program, [program, *rest])  # noqa: S606 - no shell is wanted
     except OSError as problem:

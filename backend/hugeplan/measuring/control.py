@@ -1,92 +1,142 @@
-"""A connection to a trial's server, in whose place any program of that server's user may answer.
+"""Connections to a trial's server, in whose place any program of that server's user may answer.
 
-It is not waited for without end, and root's memory does not grow with what it sends.
+A process of its own speaks with it (hugeplan.measuring.control_process): libpq computes for days over what such a
+program sends, psycopg makes gigabytes of it, and no signal or time is looked at meanwhile. Text and numbers alone come
+here, of bounded length.
 """
 
 from __future__ import annotations
 
-import resource
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+import json
+import math
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, Self
 from weakref import WeakSet
 
 import psycopg
-from psycopg.abc import PQGen
-from psycopg.errors import _WaitTimeout
 
-Answer = TypeVar("Answer")
+from hugeplan.measuring.user_programs import apart
+from hugeplan.unprivileged import own_path
+
 ANSWER_SECONDS: Final = 600.0
-MOST_BYTES: Final = 512 << 20
-"""Of memory, beside what the process had. An answer of ours has a few kilobytes."""
-_TOO_LARGE: Final = "the trial's server answered with more than {} MiB"
+CONNECT_SECONDS: Final = 60.0
+MOST_BYTES: Final = 128 << 20
+"""Of that process's memory, beside what a row of a MiB takes in each of its connections."""
+_ROW_BYTES: Final = 4 << 20
+_MOST_ANSWER_BYTES: Final = 4 << 20
+"""A user's own schema may have ten thousand tables, whose names are asked for."""
+Rows = list[tuple[str | None, ...]]
 
 
 class SilentError(psycopg.OperationalError):
     """The server did not answer in time, or with more than there is memory for."""
 
 
-class _Bound:
-    """Less memory for as long as somebody reads: as much as there was before the first of the open connections."""
+class ControlConnection:
+    """One connection, or some that work at once. psycopg.Error: what the server says of an order.
 
-    def __init__(self) -> None:
-        self._lock, self._inside, self._before, self._most = threading.Lock(), 0, (0, 0), 0
-        self.open = WeakSet[ControlConnection]()
+    SilentError: an answer did not come in time or was too large; it is closed then, as after Ctrl-C. ``held``: file
+    descriptors that ``conninfo`` speaks of.
+    """
 
-    @contextmanager
-    def less(self) -> Iterator[None]:
-        with self._lock:
-            if not self._inside:
-                self._before = soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-                if all(one.closed for one in self.open):
-                    self._most = _data_bytes() + MOST_BYTES
-                is_lower = soft != resource.RLIM_INFINITY and soft < self._most
-                resource.setrlimit(resource.RLIMIT_DATA, (soft if is_lower else self._most, hard))
-            self._inside += 1
+    def __init__(
+        self, conninfo: str, answer_seconds: float = ANSWER_SECONDS, *, count: int = 1, held: Sequence[int] = ()
+    ) -> None:
+        most = MOST_BYTES + count * _ROW_BYTES
+        words = [sys.executable, "-m", "hugeplan.measuring.control_process", str(most), str(count), conninfo]
+        how = apart() | {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        how["env"] |= own_path()
+        self.closed, self.answer_seconds = False, answer_seconds
+        self._process = subprocess.Popen(words, **how, pass_fds=held)  # noqa: S603 - this Python, with a fixed module
+        _OPEN.add(self)
         try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if not self._inside:
-                    resource.setrlimit(resource.RLIMIT_DATA, self._before)
+            self.backend_pids: list[int] = self._answer(CONNECT_SECONDS)
+        except BaseException:
+            self.close()
+            raise
 
+    def __enter__(self) -> Self:
+        return self
 
-def _data_bytes() -> int:
-    """What counts against RLIMIT_DATA (proc(5), statm's sixth field)."""
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * resource.getpagesize()
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
+    def close(self) -> None:
+        """End the process, and the connections with it."""
+        self.closed = True
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # an order that was not taken
+                    pipe.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(2.0)
 
-class ControlConnection(psycopg.Connection[tuple[object, ...]]):
-    """Every wait of it has an end. SilentError: it has passed, or the answer was too large; it is closed then."""
+    def stop(self) -> None:
+        """End a wait of another thread, to which no signal comes."""
+        self._process.kill()
 
-    answer_seconds = ANSWER_SECONDS
+    def execute(self, query: str, parameters: Sequence[object] | None = None) -> Rows:
+        """The rows, their values as text."""
+        return [tuple(row) for row in self._answer(self.answer_seconds, [query, True, [[parameters]]])]
 
-    @classmethod
-    def connected(cls, conninfo: str, **more: Any) -> Self:
-        """As connect does, within the same bounds. What nobody asked for is not kept."""
+    def execute_each(self, query: str, of_each: Sequence[Sequence[Sequence[object] | None]]) -> float:
+        """Once with each of a connection's parameters, all connections at the same time; how long that took, s."""
+        return float(self._answer(self.answer_seconds, [query, False, of_each]))
+
+    def numbers(self, query: str, parameters: Sequence[object] | None = None, *, width: int = 1) -> list[list[float]]:
+        """Rows of so many finite numbers each. psycopg.DataError: they are none."""
         try:
-            with _BOUND.less():
-                made = cls.connect(conninfo, **more)
-        except MemoryError as problem:
-            raise SilentError(_TOO_LARGE.format(MOST_BYTES >> 20)) from problem
-        made.add_notify_handler(lambda _: None)
-        _BOUND.open.add(made)
-        return made
+            rows = [[float(one or "") for one in row] for row in self.execute(query, parameters)]
+        except ValueError:
+            rows = [[math.nan]]
+        if not all(len(row) == width and all(map(math.isfinite, row)) for row in rows):
+            raise psycopg.DataError("the trial's server answered with something else than numbers")
+        return rows
 
-    def wait(self, gen: PQGen[Answer], interval: float = 0.1, timeout: float | None = None) -> Answer:
-        seconds = min(self.answer_seconds, timeout or self.answer_seconds)
+    def _answer(self, seconds: float, order: object = None) -> Any:
+        said, until, orders, pipe = b"", time.monotonic() + seconds, self._process.stdin, self._process.stdout
+        if self.closed or orders is None or pipe is None:
+            raise psycopg.OperationalError("the connection to the trial's server is closed")
         try:
-            with _BOUND.less():
-                return super().wait(gen, interval, seconds)
-        except _WaitTimeout as problem:
-            self.pgconn.finish()
-            raise SilentError(f"the trial's server did not answer within {seconds:g} s") from problem
-        except MemoryError as problem:
-            self.pgconn.finish()
-            raise SilentError(_TOO_LARGE.format(MOST_BYTES >> 20)) from problem
+            with suppress(BrokenPipeError):  # it has ended, and says nothing
+                if order is not None:
+                    orders.write(json.dumps(order).encode() + b"\n")
+                    orders.flush()
+            while not said.endswith(b"\n"):
+                if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+                    raise SilentError(f"the trial's server did not answer within {seconds:g} s")
+                piece = os.read(pipe.fileno(), 1 << 20)
+                said += piece
+                if not piece or len(said) > _MOST_ANSWER_BYTES:
+                    most = f"{MOST_BYTES >> 20} MiB of memory, {_MOST_ANSWER_BYTES >> 20} MiB of text"
+                    raise SilentError(f"the trial's server answered with more than is read ({most})")
+        except BaseException:  # or the next order would get this one's answer
+            self.close()
+            raise
+        answer = json.loads(said)
+        if "failed" in answer:
+            raise _kind_of(answer["sqlstate"])(answer["failed"])
+        return answer["done"]
 
 
-_BOUND: Final = _Bound()
+def _kind_of(sqlstate: str | None) -> type[psycopg.Error]:
+    try:
+        return psycopg.errors.lookup(sqlstate or "")
+    except KeyError:
+        return psycopg.OperationalError
+
+
+def stop_all() -> None:
+    """End every wait that there is."""
+    for one in list(_OPEN):
+        one.stop()
+
+
+_OPEN: Final = WeakSet[ControlConnection]()

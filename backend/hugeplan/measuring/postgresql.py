@@ -15,6 +15,7 @@ import psycopg
 
 from hugeplan.measuring import room
 from hugeplan.measuring.batches import Side
+from hugeplan.measuring.control import stop_all
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import Case, DriverClients, Pgbench, ScriptedPgbench, Workers, cases
 from hugeplan.measuring.postgresql_server import Server, ServerError, Shape, shared_huge_bytes
@@ -159,8 +160,12 @@ class PostgresqlSubject:
                 self._start(stack, other, arm)
                 # Most of a block is warming: both servers do it at once, so that the time buys more blocks.
                 with ThreadPoolExecutor(2) as both:
-                    list(both.map(Server.prewarm, (base, other)))
-                    first, second = both.map(stack.enter_context, (self._clients(base), self._clients(other)))
+                    try:
+                        list(both.map(Server.prewarm, (base, other)))
+                        first, second = both.map(stack.enter_context, (self._clients(base), self._clients(other)))
+                    except BaseException:  # Ctrl-C comes to this thread alone, which waits for both
+                        stop_all()
+                        raise
                 _check_pages(first, EQUAL)
                 _check_pages(second, arm)
                 yield first, second

@@ -12,16 +12,12 @@ import os
 import random
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
-
-import psycopg
 
 from hugeplan.measuring.batches import Batch, clients_per_cpu
 from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
@@ -226,9 +222,7 @@ class Pgbench:
 
     def _backends_of(self, cpu: int) -> list[int]:
         query = "select pid from pg_stat_activity where application_name = %s"
-        return [
-            self.server.own(int(str(row[0]))) for row in self.control.execute(query, (_application(cpu),)).fetchall()
-        ]
+        return [self.server.own(int(pid)) for (pid,) in self.control.numbers(query, (_application(cpu),))]
 
     def _script(self) -> str:
         return (
@@ -257,7 +251,7 @@ class Pgbench:
                 raise ServerError(
                     f"pgbench ended before its time: {log.splitlines()[-1] if log else 'it said nothing'}"
                 )
-            found[:] = [(int(str(row[0])), float(str(row[1]))) for row in self.control.execute(query).fetchall()]
+            found[:] = [(int(pid), moment) for pid, moment in self.control.numbers(query, width=2)]
             return len(found) == self.case.clients
 
         _wait(all_wait, "every client waiting at the gate")
@@ -269,11 +263,13 @@ class Pgbench:
         The moment is the server's own record. The poll that sees it comes up to 20 ms later, a fifth of a batch.
         """
         before = _cpu_ns(self.pids)
-        opened = "select extract(epoch from clock_timestamp())::float8, pg_advisory_unlock(%s)"
-        row = self.control.execute(opened, (GATE,)).fetchone()
+        opened = "select extract(epoch from clock_timestamp())::float8, pg_advisory_unlock(%s)::int"
+        moments = [moment for moment, _ in self.control.numbers(opened, (GATE,), width=2)]
         self.control.execute("select pg_advisory_lock(%s)", (GATE,))
         ended = max(moment for _, moment in self._waiting())
-        operations, seconds = self.per_client * self.case.clients, ended - float(str(row[0] if row else None))
+        operations, seconds = self.per_client * self.case.clients, ended - max(moments, default=ended)
+        if not 1e-6 < seconds < 1e6:
+            raise ServerError(f"the server's clock says that a batch took {seconds:g} s")
         return Batch(operations / seconds, (_cpu_ns(self.pids) - before) / operations)
 
     def __exit__(
@@ -287,6 +283,8 @@ class Pgbench:
             client.send_signal(signal.SIGTERM)
         for client in self.clients.values():
             ended(client)
+        if self.control.closed:
+            return  # the server ends, and its backends with it
         # A backend that waits for the gate does not see that its client is gone.
         names = [_application(cpu) for cpu in self.clients]
         query = "select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = any(%s)"
@@ -317,7 +315,7 @@ class ScriptedPgbench(Pgbench):
 
 
 class DriverClients:
-    """Clients without pgbench: prepared lookups of random keys by psycopg, one thread per connection.
+    """Clients without pgbench: prepared lookups of random keys by psycopg, a thread of a process per connection.
 
     CPU time is the server's alone, since Python's own would hide it.
     """
@@ -329,38 +327,32 @@ class DriverClients:
         self.per_client = max(50, int(BATCH_SECONDS * 1e9 / DRIVER_LOOKUP_NS * len(case.cpus) / case.clients))
 
     def __enter__(self) -> Self:
-        self.connections = [self.server.connect() for _ in range(self.case.clients)]
-        self.pids = [self.server.own(connection.info.backend_pid) for connection in self.connections]
-        for connection in self.connections:
-            connection.prepare_threshold = 0
-            connection.execute(_warm_sql(self.server, BLOCK_BYTES // 2))
-        self.page_bytes = kernel_page_bytes(self.pids[0])
-        for number, pid in enumerate(self.pids):
-            _pin([pid], [self.case.cpus[number % len(self.case.cpus)]], exclusive=self.case.exclusive)
-        threading.stack_size(1 << 20)  # 8 MiB of each would be more than there is while an answer is read
-        self.threads = ThreadPoolExecutor(self.case.clients)
-        self.draws = random.Random(1)  # noqa: S311 - keys, no secret
-        self.batch()
+        self.connections = self.server.connect(count=self.case.clients)
+        try:
+            self.pids = [self.server.own(pid) for pid in self.connections.backend_pids]
+            self.connections.execute_each(_warm_sql(self.server, BLOCK_BYTES // 2), [[None]] * self.case.clients)
+            self.page_bytes = kernel_page_bytes(self.pids[0])
+            for number, pid in enumerate(self.pids):
+                _pin([pid], [self.case.cpus[number % len(self.case.cpus)]], exclusive=self.case.exclusive)
+            self.draws = random.Random(1)  # noqa: S311 - keys, no secret
+            self.batch()
+        except BaseException:
+            self.connections.close()
+            raise
         return self
 
     def batch(self) -> Batch:
-        keys = [self.draws.choices(range(1, self.server.shape.rows + 1), k=self.per_client) for _ in self.connections]
-        before, begin = _cpu_ns(self.pids), time.perf_counter()
-        list(self.threads.map(self._look_up, self.connections, keys))
-        seconds, operations = time.perf_counter() - begin, self.per_client * self.case.clients
+        every = range(1, self.server.shape.rows + 1)
+        keys = [[[key] for key in self.draws.choices(every, k=self.per_client)] for _ in self.pids]
+        before = _cpu_ns(self.pids)
+        seconds = self.connections.execute_each("select payload from rows where id = %s", keys)
+        operations = self.per_client * self.case.clients
         return Batch(operations / seconds, (_cpu_ns(self.pids) - before) / operations)
-
-    @staticmethod
-    def _look_up(connection: psycopg.Connection[tuple[object, ...]], keys: Sequence[int]) -> None:
-        for key in keys:
-            connection.execute("select payload from rows where id = %s", (key,)).fetchone()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.threads.shutdown()
-        for connection in self.connections:
-            connection.close()
+        self.connections.close()
 
 
 class NestedLoop:
@@ -376,7 +368,7 @@ class NestedLoop:
         for name in ("memoize", "hashjoin", "mergejoin"):
             self.connection.execute(f"set enable_{name} = off")
         self.connection.execute("set max_parallel_workers_per_gather = 0")
-        self.pid = self.server.own(self.connection.info.backend_pid)
+        self.pid = self.server.own(self.connection.backend_pids[0])
         self.pids = [self.pid]
         self.connection.execute(_warm_sql(self.server, BLOCK_BYTES // 2))
         _pin([self.pid], self.case.cpus, exclusive=self.case.exclusive)

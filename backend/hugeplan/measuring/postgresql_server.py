@@ -59,7 +59,7 @@ _WITH_INDEXES = (
 _REQUIRES_AUTH: Final = 160_000
 """libpq 16."""
 _CONNECTING: Final = threading.Lock()
-"""Held while the environment is without what libpq reads there."""
+"""Held while the way to a server's socket is there."""
 
 
 class ServerError(Exception):
@@ -170,7 +170,7 @@ class Server:
         if not is_copied(other.folder, self.folder, self.user):
             raise ServerError(f"{other.folder} could not be copied to {self.folder}")
 
-    def _load(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    def _load(self, connection: ControlConnection) -> None:
         storage = "main" if self.shape.row_bytes <= NARROW_ROW_BYTES else "external"
         connection.execute("create unlogged table rows (id bigint not null, payload text)")
         connection.execute(f"alter table rows alter column payload set storage {storage}")
@@ -237,8 +237,8 @@ class Server:
         finally:
             self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-m", "fast", "stop")
 
-    def connect(self, answer_seconds: float = ANSWER_SECONDS) -> ControlConnection:
-        """A control connection in autocommit mode, whose answers take at most so long each.
+    def connect(self, answer_seconds: float = ANSWER_SECONDS, count: int = 1) -> ControlConnection:
+        """So many control connections in autocommit mode, whose answers take at most so long each.
 
         What answers may be anybody's program: it is told no password of ours, and no PGHOSTADDR leads to another. A
         link in the socket's place is not followed: it may lead to where root waits for good.
@@ -249,19 +249,14 @@ class Server:
                 held = after.enter_context(found(self.held / link.name))
             except OSError as problem:
                 raise ServerError(f"the server's socket is not there: {problem.strerror}") from problem
-            ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PG")}
-            try:
-                link.unlink(missing_ok=True)
-                link.symlink_to(f"/proc/self/fd/{held}")
-                who = "user=postgres dbname=postgres password=none"  # which is then not looked up in ~/.pgpass
-                if psycopg.pq.version() >= _REQUIRES_AUTH:
-                    who += " require_auth=none"  # libpq computes SCRAM's 2^31 turns in 20 minutes without a look around
-                made = ControlConnection.connected(who, host=str(link.parent), connect_timeout=60, autocommit=True)
-                made.answer_seconds = answer_seconds
-                return made
-            finally:
-                link.unlink(missing_ok=True)
-                os.environ.update(ours)
+            after.callback(link.unlink, missing_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(f"/proc/self/fd/{held}")
+            who = "user=postgres dbname=postgres password=none"  # which is then not looked up in ~/.pgpass
+            if psycopg.pq.version() >= _REQUIRES_AUTH:
+                who += " require_auth=none"  # libpq computes SCRAM's 2^31 turns in 20 minutes
+            conninfo = psycopg.conninfo.make_conninfo(who, host=str(link.parent))
+            return ControlConnection(conninfo, answer_seconds, count=count, held=[held])
 
     def own(self, pid: int) -> int:
         """A process id that the server names, which root then reads and pins. ServerError where it is no process of it.
@@ -283,13 +278,12 @@ class Server:
         with self.connect(LOAD_SECONDS) as connection:
             try:
                 connection.execute("create extension if not exists pg_prewarm")
-                relations = connection.execute(_WITH_INDEXES).fetchall()
-                for (name,) in relations:
-                    connection.execute("select pg_prewarm(%s::regclass)", (name,))
+                relations = connection.execute(_WITH_INDEXES)
+                connection.execute_each("select pg_prewarm(%s::regclass)", [relations])
             except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
                 # No pg_prewarm in this build: an index scan of everything reads heap and index through the pool. A
                 # user's tables are warmed by their own script.
-                if connection.execute("select to_regclass('rows') is null").fetchone() == (True,):
+                if connection.execute("select to_regclass('rows') is null") == [("True",)]:
                     return
                 connection.execute("set enable_seqscan = off")
                 connection.execute("set enable_bitmapscan = off")
@@ -298,10 +292,8 @@ class Server:
     def data_bytes(self) -> int:
         """Bytes of tables, indexes and out-of-line storage as they really are."""
         with self.connect() as connection:
-            row = connection.execute(
-                f"select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class r where {_OWN_TABLES}"  # noqa: S608 - our constant
-            ).fetchone()
-        return int(str(row[0])) if row else 0
+            size = f"select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class r where {_OWN_TABLES}"  # noqa: S608 - our constant
+            return int(sum(map(sum, connection.numbers(size))))
 
 
 def release_of(programs: Path) -> str:

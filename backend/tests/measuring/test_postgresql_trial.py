@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from hugeplan.cli import main
-from hugeplan.measuring import pools, postgresql_clients
+from hugeplan.measuring import control, pools, postgresql_clients
 from hugeplan.measuring.postgresql import Plan, PostgresqlSubject, check_shared_thp, largest_data_bytes
 from hugeplan.measuring.postgresql_clients import Case, DriverClients, NestedLoop, Pgbench
 from hugeplan.measuring.postgresql_server import PROGRAMS, Server, ServerError, Shape, find_programs
@@ -213,7 +213,7 @@ def test_a_servers_processes_have_no_right_of_root(tmp_path: Path) -> None:
         server = Server(programs(), folder / "a", Shape(MIB, 100, MIB), 0)
         server.prepare()
         with server.running("off"), server.connect() as connection:
-            found = rights(server.own(connection.info.backend_pid))
+            found = rights(server.own(connection.backend_pids[0]))
     assert {name: int(value, 16) for name, value in found.items() if name.startswith("Cap")} == dict.fromkeys(
         ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), 0
     )
@@ -278,7 +278,7 @@ def test_no_process_that_a_server_names_is_pinned_or_read(
             server.prepare()
             with server.running("off"):
                 with server.connect() as connection:
-                    assert server.own(connection.info.backend_pid) == connection.info.backend_pid
+                    assert [server.own(pid) for pid in connection.backend_pids] == connection.backend_pids
                     connection.execute("alter database postgres set search_path = public, pg_catalog")
                     for name in ("pg_locks", "pg_stat_activity"):
                         connection.execute(f"create table said as select * from {name} limit 0")
@@ -286,14 +286,15 @@ def test_no_process_that_a_server_names_is_pinned_or_read(
                             str(victim.pid) + " as pid" if column == "pid" else f'"{column}"'
                             for (column,) in connection.execute(
                                 "select attname from pg_attribute where attrelid = 'said'::regclass and attnum > 0"
-                            ).fetchall()
+                            )
                         )
                         connection.execute("drop table said")
                         only = "" if name == "pg_locks" else " where application_name like 'hugeplan validate%'"
                         connection.execute(
                             f"create view public.{name} as select {columns} from pg_catalog.{name}{only}"
                         )
-                monkeypatch.setattr("psycopg.ConnectionInfo.backend_pid", victim.pid)
+                named = property(lambda _: [victim.pid], lambda *_: None)
+                monkeypatch.setattr(control.ControlConnection, "backend_pids", named, raising=False)
                 case = Case("one", 1, (max(cpus),))
                 with pytest.raises(ServerError, match=rf"process {victim.pid}, which the server names"):
                     clients(server, case).__enter__()
