@@ -29,6 +29,9 @@ _ORDER: Final = struct.Struct("=q")
 _DONE: Final = struct.Struct("=dd")
 """What a client says once it is connected and after each batch: when it began and ended, s."""
 
+_ROUNDED: Final = 1e-3
+"""Of a moment, s: LuaJIT's double and Python's may differ in the last place."""
+
 _BATCH_SECONDS: Final = 600.0
 SCRIPT: Final = """\
 local ffi = require("ffi")
@@ -99,18 +102,25 @@ class Sysbench:
         """Connect all clients. MariadbError."""
         with ExitStack() as stack:
             stack.callback(self._end)
-            even, self._even = _pipe(stack)
-            odd, self._odd = _pipe(stack)
-            self._done, done = _pipe(stack)
+            pipes = [pipe.fileno() for pipe in self._made(stack)]
             cpus = sorted(os.sched_getaffinity(0))
             for cpu, count in clients_per_cpu(self.clients, cpus).items():
                 # A thread of the server starts on the CPUs of the one that accepts connections.
                 os.sched_setaffinity(self.server.pid, {cpu})
-                self._runs.append(self._start(cpu, count, [even.fileno(), odd.fileno(), done.fileno()]))
-                self._answers(count)
+                self._runs.append(self._start(cpu, count, pipes))
+                self._answers(count, 0.0)
             os.sched_setaffinity(self.server.pid, cpus)
             self._stack = stack.pop_all()
         return self
+
+    def _made(self, stack: ExitStack) -> tuple[BinaryIO, BinaryIO, BinaryIO]:
+        """The clients' ends of the pipes."""
+        even, self._even = _pipe(stack)
+        odd, self._odd = _pipe(stack)
+        self._done, done = _pipe(stack)
+        for orders in (self._even, self._odd):
+            os.set_blocking(orders.fileno(), False)  # who does not read them holds nobody up
+        return even, odd, done
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -134,21 +144,27 @@ class Sysbench:
     def _order(self, orders: Sequence[int]) -> list[tuple[float, float]]:
         pipe = self._odd if self._batches % 2 else self._even
         self._batches += 1
-        pipe.write(b"".join(map(_ORDER.pack, orders)))
-        return self._answers(len(orders))
+        words, began = b"".join(map(_ORDER.pack, orders)), time.monotonic()
+        if pipe.write(words) != len(words):
+            raise MariadbError("sysbench: its clients do not take what they are told")
+        return self._answers(len(orders), began)
 
-    def _answers(self, count: int) -> list[tuple[float, float]]:
-        """What so many clients say. MariadbError where one of their runs has ended or they say nothing for long."""
-        said, end = b"", time.monotonic() + _BATCH_SECONDS
+    def _answers(self, count: int, since: float) -> list[tuple[float, float]]:
+        """What so many clients say. MariadbError: a run of theirs has ended, or they say nothing for long, or a time
+        that is none since ``since`` (of the same clock, s): any program of the server's user may say it."""
+        said, until = b"", time.monotonic() + _BATCH_SECONDS
         while len(said) < count * _DONE.size:
             if select.select([self._done], [], [], 0.1)[0]:
                 said += self._done.read(count * _DONE.size - len(said))
                 continue
             for process, output in self._runs:
-                if process.poll() is not None or time.monotonic() > end:
+                if process.poll() is not None or time.monotonic() > until:
                     output.seek(0)
                     raise MariadbError(f"sysbench: {last_error(output.read(1 << 20).decode('utf-8', 'replace'))}")
-        return [(begin, ended) for begin, ended in _DONE.iter_unpack(said)]
+        now = time.monotonic()
+        if not all(since - _ROUNDED <= begin <= end <= now + _ROUNDED for begin, end in _DONE.iter_unpack(said)):
+            raise MariadbError("sysbench: its clients say times at which they cannot have worked")
+        return [(begin, end) for begin, end in _DONE.iter_unpack(said)]
 
     def _start(self, cpu: int, count: int, pipes: list[int]) -> tuple[subprocess.Popen[bytes], BinaryIO]:
         script = self.server.folder / f"lookups-{cpu}.lua"

@@ -7,11 +7,14 @@ import os
 import pwd
 import re
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -119,6 +122,28 @@ def test_free_larger_pages_of_others_are_not_taken(tmp_path: Path, monkeypatch: 
     mariadb._check_larger_pools(GIB)
     (tmp_path / "hugepages/hugepages-1048576kB/free_hugepages").write_text("0\n")
     mariadb._check_larger_pools(2 * MIB)
+
+
+@contextmanager
+def clients_that_say(*said: float) -> Iterator[Sysbench]:
+    """Any program of the server's user has the other ends of the pipes: it reads no order."""
+    clients = Sysbench.__new__(Sysbench)
+    clients._runs, clients._batches = [], 0
+    with ExitStack() as stack:
+        pipes = clients._made(stack)
+        pipes[-1].write(struct.pack(f"={len(said)}d", *said))
+        yield clients
+
+
+def test_orders_that_nobody_reads_are_not_waited_for() -> None:
+    with clients_that_say() as clients, pytest.raises(MariadbError, match="do not take what they are told"):
+        clients._order([1] * 10_000)
+
+
+@pytest.mark.parametrize("said", [(nan, nan), (0.0, 1.0), (1e30, 1e30), (inf, inf), (-inf, inf), (nan, 0.0)])
+def test_times_that_are_none_are_a_sentence(said: tuple[float, float]) -> None:
+    with clients_that_say(*said) as clients, pytest.raises(MariadbError, match="times at which they cannot"):
+        clients._order([1])
 
 
 ENGINES = pytest.mark.parametrize("engine", ["mariadb", "mysql"])
