@@ -67,12 +67,14 @@ def found(path: Path) -> Iterator[int]:
 def text_of(path: Path) -> str:
     """The first MiB of a file in a folder that belongs to a server's user. OSError where it is no regular file.
 
-    A link is not followed and nobody waits at a FIFO or a mount: the user may have put each in the file's place.
+    A link is not followed and nobody waits at a FIFO, a mount or a file with a lease (EAGAIN): the user may have put
+    each in the file's place.
     """
     with found(path) as held:
         if not stat.S_ISREG(os.fstat(held).st_mode):
             raise OSError(f"{path} is not a regular file")
-        with open(f"/proc/self/fd/{held}", "rb") as file:  # noqa: PTH123 - no path, but what is held
+        opened = os.open(f"/proc/self/fd/{held}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(opened, "rb") as file:
             return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import json
 import os
@@ -538,6 +539,14 @@ def test_root_reads_no_link_and_waits_at_no_fifo(tmp_path: Path) -> None:
     for name in ("link", "fifo", "absent"):
         with pytest.raises(OSError, match=r"symbolic links|not a regular file|No such file"):
             text_of(tmp_path / name)
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    try:
+        with (tmp_path / "log").open("r+b") as leased:
+            fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            with pytest.raises(BlockingIOError):  # not in 45 s
+                text_of(tmp_path / "log")
+    finally:
+        signal.signal(signal.SIGIO, before)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root becomes somebody else")
