@@ -224,7 +224,8 @@ def read_status(host: Host, pid: int, most_bytes: int = RECORD_BYTES) -> str | N
     begun = time.thread_time()
     text = host.read_record(f"proc/{pid}/status", most_bytes)
     took = time.thread_time() - begun
-    if took >= DEAR_SECONDS or len(text or "") >= RECORD_BYTES:  # 900 groups: seven times a plain one's time
+    # 900 groups: seven times a plain one's time. Bytes, less the line's end: a name's characters may have three each.
+    if took >= DEAR_SECONDS or len((text or "").encode()) >= RECORD_BYTES - 1:
         for one in (None, _payer(host, pid)):
             spent[one] = spent.get(one, 0.0) + took
     return text
