@@ -19,6 +19,8 @@ from typing import BinaryIO
 from hugeplan_agent.ownership import as_owner_of
 
 MAX_SMALL_BYTES = 64 * 1024
+MAX_NAMES = 100
+"""Of a new file, where somebody else locks what is made."""
 
 
 def read_file(path: Path, max_bytes: int = MAX_SMALL_BYTES, *, follow: bool = False) -> bytes:
@@ -54,10 +56,10 @@ def replace_file(target: Path, data: bytes) -> None:
 
 def hold_file(target: Path, data: bytes) -> BinaryIO:
     """The same. The new file has its writer's lock until the open file that is given is closed. Raises OSError."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     with as_owner_of(target.parent), ExitStack() as on_error:
+        temporary, descriptor = _open_locked(target)
         on_error.callback(temporary.unlink, missing_ok=True)
-        file = on_error.enter_context(os.fdopen(_open_locked(temporary), "wb"))
+        file = on_error.enter_context(os.fdopen(descriptor, "wb"))
         _let_the_same_read(file.fileno(), target)
         file.write(data)
         file.flush()
@@ -108,12 +110,20 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _open_locked(path: Path) -> int:
-    """A new file with a lock on it; made again when it was taken for a leftover before the lock."""
-    while True:
+def _open_locked(target: Path) -> tuple[Path, int]:
+    """A new file beside ``target`` with a lock on it; another one where it was taken for a leftover before the lock, or
+    where the folder's owner, who may keep it, has its lock. OSError: time after time."""
+    for _ in range(MAX_NAMES):
+        path = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with suppress(OSError):  # a file system without locks: nothing is taken for a leftover there
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            return descriptor
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            path.unlink(missing_ok=True)
+        except OSError:  # a file system without locks: nothing is taken for a leftover there
+            return path, descriptor
+        else:
+            if os.fstat(descriptor).st_nlink:
+                return path, descriptor
         os.close(descriptor)
+    raise OSError(errno.EWOULDBLOCK, f"somebody locks each new file beside {target.name}")

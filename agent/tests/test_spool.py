@@ -205,3 +205,27 @@ class TestFullDisk:
         with pytest.raises(SpoolError, match="No space left on device"):
             add(spool, NOW, 500_000)
         assert list(spool.pending.iterdir()) == []
+
+
+def test_a_lock_that_the_folders_owner_takes_first_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, strangers, most = os.open, list[int](), 3
+
+    def seen(path: Path, flags: int, *mode: int) -> int:
+        made = opened(path, flags, *mode)
+        if flags & os.O_EXCL and len(strangers) < most:  # as an inotify of the owner's
+            strangers.append(opened(path, os.O_RDONLY))
+            fcntl.flock(strangers[-1], fcntl.LOCK_EX)
+        return made
+
+    monkeypatch.setattr(os, "open", seen)
+    replace_file(tmp_path / "token", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["token"]
+    most = 1000
+    with pytest.raises(OSError, match="somebody locks each new file beside token"):
+        replace_file(tmp_path / "token", b"newer")
+    assert (tmp_path / "token").read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["token"]
+    for one in strangers:
+        os.close(one)
