@@ -78,10 +78,6 @@ class ControlConnection:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(2.0)
 
-    def stop(self) -> None:
-        """End a wait of another thread, to which no signal comes."""
-        self._process.kill()
-
     def execute(self, query: str, parameters: Sequence[object] | None = None) -> Rows:
         """The rows, their values as text."""
         return [tuple(row) for row in self._answer(self.answer_seconds, [query, True, [[parameters]]])]
@@ -122,21 +118,17 @@ class ControlConnection:
             raise
         answer = json.loads(said)
         if "failed" in answer:
-            raise _kind_of(answer["sqlstate"])(answer["failed"])
+            kind: type[psycopg.Error] = psycopg.OperationalError
+            with suppress(KeyError):
+                kind = psycopg.errors.lookup(answer["sqlstate"] or "")
+            raise kind(answer["failed"])
         return answer["done"]
 
 
-def _kind_of(sqlstate: str | None) -> type[psycopg.Error]:
-    try:
-        return psycopg.errors.lookup(sqlstate or "")
-    except KeyError:
-        return psycopg.OperationalError
-
-
 def stop_all() -> None:
-    """End every wait that there is."""
+    """End every wait that there is, also of other threads, to which no signal comes."""
     for one in list(_OPEN):
-        one.stop()
+        one._process.kill()
 
 
 _OPEN: Final = WeakSet[ControlConnection]()

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 import psycopg
@@ -37,17 +38,16 @@ def main(most_bytes: int, count: int, conninfo: str) -> None:
             connections[-1].add_notify_handler(lambda _: None)  # what nobody asked for is not kept
         return [one.info.backend_pid for one in connections]
 
-    _say(connect)
     with ThreadPoolExecutor(count) as threads:
+
+        def work(query: str, is_asked: bool, of_each: Any) -> object:
+            begun = time.perf_counter()
+            found = list(threads.map(partial(_run, query, is_asked), connections, of_each))
+            return found[0] if is_asked else time.perf_counter() - begun
+
+        _say(connect)
         for line in sys.stdin.buffer:
-            query, is_asked, of_each = json.loads(line)
-
-            def work(query: str = query, is_asked: bool = is_asked, of_each: Any = of_each) -> object:
-                begun = time.perf_counter()
-                found = list(threads.map(lambda *one: _run(query, is_asked, *one), connections, of_each))
-                return found[0] if is_asked else time.perf_counter() - begun
-
-            _say(work)
+            _say(partial(work, *json.loads(line)))
 
 
 def _run(query: str, is_asked: bool, connection: _Connection, of_each: Sequence[Any]) -> list[list[str | None]]:
