@@ -475,9 +475,10 @@ async def test_a_body_that_is_asked_for_comes_whole() -> None:
     made = lambda: Connection(config=configured, server_state=ServerState(), app_state={})  # noqa: E731
     async with asyncio.timeout(20), await loop.create_server(made, "127.0.0.1", 0) as listening:
         reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
-        writer.write(head("POST", "/takes", len(sent)) + sent)
+        writer.write(head("POST", "/takes", len(sent), "Connection: close") + sent)
         pieces = await got
         assert b"".join(pieces) == sent
         assert max(map(len, pieces)) <= 2 * PIECE_BYTES
-        assert b" 204 " in await reader.readuntil(b"\r\n")
+        assert b" 204 " in await reader.read()
         writer.close()
+        await writer.wait_closed()
