@@ -17,8 +17,10 @@ HANDLERS_OF_ONE: Final = 8
 """More of them wait. What the sandbox does for one has bounds of its own."""
 WAITING_OF_ONE: Final = 512
 """As many as an address has connections: more wait behind a proxy alone, or have left."""
-WAITING_OF_ADDRESS: Final = 1024
+WAITING: Final = 2048
 """Of agents, of which one may have any number: what waits holds memory, also where its client has left unseen."""
+WAITING_SECONDS: Final = 60.0
+"""A report waits so long for those of its own credential."""
 RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 
 
@@ -83,26 +85,21 @@ class Turns:
         return room or Room(self._rooms, whose, self._most)
 
 
-class Waiting:
-    """Those that wait for a turn, of each address no more than so many."""
+class Waiting(InFlight):
+    """Those that wait for a turn, of each address and credential no more than others leave."""
 
-    def __init__(self, most: int = WAITING_OF_ADDRESS) -> None:
+    def __init__(self, most: int = WAITING) -> None:
+        super().__init__("requests that wait")
         self._most = most
-        self._of_each: Counter[str] = Counter()
 
     @contextmanager
-    def one(self, each: str) -> Iterator[None]:
-        """The time in which one more waits. RateLimitedError past the bound."""
-        if self._of_each[each] >= self._most:
-            detail = f"At most {self._most} requests of one address wait; try again later."
-            raise RateLimitedError(detail, headers=RETRY)
-        self._of_each[each] += 1
+    def one(self, whose: str, each: str) -> Iterator[None]:
+        """The time in which one more of a credential of an address waits. RateLimitedError, UnavailableError."""
+        self.take_of(whose, 1, WAITING_OF_ONE, self._most, each=each)
         try:
             yield
         finally:
-            self._of_each[each] -= 1
-            if not self._of_each[each]:
-                del self._of_each[each]
+            self.give_back(whose, 1, each)
 
 
 class Room(asyncio.Semaphore):

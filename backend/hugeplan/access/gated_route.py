@@ -81,7 +81,7 @@ class Intake:
         async with AsyncExitStack() as stack:
             async with unless_gone(request), AsyncExitStack() as waiting:
                 if known is not None and known.is_machine:
-                    waiting.enter_context(self.waiting_agents.one(address_key(request)))
+                    waiting.enter_context(self.waiting_agents.one(known.line_id, address_key(request)))
                 for turn in self._turns_of(request, known):
                     await stack.enter_async_context(turn)
                 if is_import:

@@ -262,7 +262,15 @@ class Connection(HttpToolsProtocol):
         self._is_in_head, self._is_body_complete = True, False
         self._head_bytes = self._discarded_bytes = self._between_bytes = self._body_bytes = self._fields = 0
         self._head_tail = b""
-        self._close_after(self.header_timeout_seconds)
+        self._expect_head()
+
+    def _expect_head(self) -> None:
+        """End the connection unless the head comes in time, in which we read."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(
+            self.header_timeout_seconds, lambda: self._expect_head() if self.flow.read_paused else self._close()
+        )
 
     def on_headers_complete(self) -> None:
         """The head is whole."""

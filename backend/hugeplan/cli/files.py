@@ -93,7 +93,7 @@ def read_found(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """As who could lead the path elsewhere; by no link where that may be several, or nobody knows who. OSError."""
+    """As who could lead the path elsewhere. Where that may be several, what all may read, and by no link. OSError."""
     try:
         with _led_to(path) as target:
             return open(target, "rb", opener=_not_led)
@@ -103,7 +103,14 @@ def _opened(path: Path) -> IO[bytes]:
         if error.strerror == os.strerror(errno.EACCES):  # else it is the words of who judged the folders
             said = f"{error.strerror}; where a user could put a link, root reads as that user"
             raise PermissionError(errno.EACCES, said) from error
-    return open(path.absolute(), "rb", opener=_by_no_link)
+        # Who may rename there may have put any file of root's in its place.
+        with suppress(_HiddenError):
+            return open(path.absolute(), "rb", opener=_by_no_link)
+        raise
+
+
+class _HiddenError(Exception):
+    """Not everybody may read it."""
 
 
 def _bounded(file: IO[bytes], most_bytes: int) -> bytes | None:
@@ -309,13 +316,25 @@ def _not_led(path: str, flags: int) -> int:
 
 
 def _by_no_link(path: str, flags: int) -> int:
-    """Open a file to which folders alone lead. OSError: ELOOP or ENOTDIR for a link."""
+    """Open a file that everybody may read, to which folders alone lead that everybody may enter.
+
+    OSError: ELOOP or ENOTDIR for a link. _HiddenError.
+    """
     with ExitStack() as after:
         folder = None
         for name in Path(path).parts[:-1]:
             folder = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             after.callback(os.close, folder)
-        return os.open(Path(path).name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
+            _require(folder, stat.S_IXOTH)
+        file = os.open(Path(path).name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
+        after.callback(os.close, file)
+        _require(file, stat.S_IROTH)
+        return os.dup(file)
+
+
+def _require(file: int, right_of_all: int) -> None:
+    if not os.fstat(file).st_mode & right_of_all:
+        raise _HiddenError
 
 
 def _set_mode(file: int, mode: int) -> None:

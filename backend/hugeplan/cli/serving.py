@@ -58,6 +58,7 @@ def _config(app: FastAPI | str, **more: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=Connection,
+        loop="asyncio",  # whose transports Connection knows
         ws="none",
         log_config=None,
         access_log=False,

@@ -20,7 +20,7 @@ from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.schemas import Moment, Word
 from hugeplan.events import service
-from hugeplan.events.feed import EventFeed
+from hugeplan.events.feed import QUIET_SECONDS, EventFeed
 from hugeplan.events.schemas import EventKind, FleetEvent, Webhook, WebhookCreated, WebhookWrite
 
 router = api_router("events")
@@ -88,6 +88,8 @@ async def events_stream(
 async def _told(heard: AsyncGenerator[list[FleetEvent]], kinds: Set[str], seconds: float) -> AsyncIterator[bytes]:
     """Batches of events as the client gets them, some at a time: what it has not read takes little of the memory."""
     yield format_sse_event(comment="listening", retry=2000)
+    clock = asyncio.get_running_loop().time
+    told_at = clock()
     async with aclosing(heard) as batches:
         # A stream ends now and then, so that a balancer moves its client; the client comes back with its last id.
         with suppress(TimeoutError):
@@ -96,8 +98,11 @@ async def _told(heard: AsyncGenerator[list[FleetEvent]], kinds: Set[str], second
                     wanted = [event.as_sent for event in batch if not kinds or event.kind in kinds]
                     for first in range(0, len(wanted), AT_ONCE):
                         yield b"".join(wanted[first : first + AT_ONCE])
-                    if not batch:
+                    if wanted:
+                        told_at = clock()
+                    elif not batch or clock() - told_at > QUIET_SECONDS:  # others than these kinds may come all day
                         yield KEEPALIVE_COMMENT
+                        told_at = clock()
 
 
 @router.get("/events/history.csv", name="events_export", response_class=CsvResponse)

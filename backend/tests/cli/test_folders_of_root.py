@@ -195,3 +195,25 @@ def test_root_reads_a_users_own_file_and_where_all_may_write_one_without_a_link(
         for path in ("link", "way/shadow"):
             with pytest.raises(InputError, match=r"Permission denied; |symbolic links|Not a directory"):
                 read_bytes(f"{folder}/{path}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")
+@pytest.mark.parametrize("has_agent", [True, False])
+@pytest.mark.parametrize("mode", [0o755, 0o777, 0o775, 0o1777])
+def test_root_reads_nothing_of_its_own_that_another_user_gave_a_name(
+    mode: int, has_agent: bool, everybodys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder's owner opened it to all, which chose another way to read, and renamed root's file: no link is needed."""
+    if not has_agent:
+        monkeypatch.setitem(sys.modules, "hugeplan_agent.ownership", None)
+    hers = everybodys / "hers"
+    hers.mkdir()
+    os.chown(hers, 65534, 65534)
+    (hers / "x").write_text("a secret")
+    (hers / "x").chmod(0o600)
+    (hers / "private").mkdir(mode=0o700)
+    (hers / "private" / "x").write_text("a secret")
+    hers.chmod(mode)
+    for name in ("x", "private/x"):
+        with pytest.raises(InputError, match=r"ermission denied|can be changed by others|may change|of your own"):
+            read_bytes(f"{hers}/{name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -308,12 +308,16 @@ async def test_who_has_left_takes_no_turn_and_no_memory(service: Service) -> Non
     assert not intake.turns._rooms
 
 
-async def test_of_an_address_so_many_requests_of_agents_wait() -> None:
-    """One enrolment token makes any number of agents, and what waits of one whose client left unseen holds memory."""
-    waiting = Waiting(most=2)
-    refused = pytest.raises(RateLimitedError, match="2 requests of one address")
-    with waiting.one("a"), waiting.one("a"), waiting.one("b"), refused, waiting.one("a"):
-        pass
-    with waiting.one("a"):
-        assert waiting._of_each == {"a": 1}
-    assert not waiting._of_each
+async def test_who_waits_leaves_others_of_its_address_room() -> None:
+    """What waits of clients that left unseen holds memory. Two agents had all places of their address."""
+    waiting = Waiting(most=100)
+    with ExitStack() as held:
+        for whose in ("a", "b"):
+            with pytest.raises(UnavailableError, match="too many requests that wait"):
+                for _ in range(100):
+                    held.enter_context(waiting.one(whose, "address"))
+        for number in range(3):
+            held.enter_context(waiting.one(f"other {number}", "address"))
+        held.enter_context(waiting.one("elsewhere", "another"))
+        assert waiting.held < 50
+    assert waiting.held == 0

@@ -67,7 +67,8 @@ async def _nothing() -> None:
 
 
 async def test_the_past_comes_whole_and_in_order(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_BATCH", 10)
+    for batch in ("_BATCH", "_OF_THE_PAST"):
+        monkeypatch.setattr(feed, batch, 10)
     monkeypatch.setattr(feed, "REPLAY_SECONDS", 0.001)
     await add(service, "run_added", 35)
     heard = EventFeed(service.database)
@@ -94,7 +95,8 @@ async def test_who_remembers_an_id_from_before_a_restore_hears_what_comes(servic
 async def test_the_past_of_others_holds_nobody_up_who_listens_from_now_on(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "_BATCH", 10)
+    for batch in ("_BATCH", "_OF_THE_PAST"):
+        monkeypatch.setattr(feed, batch, 10)
     monkeypatch.setattr(feed, "REPLAY_SECONDS", 600.0)
     await add(service, "run_added", 35)
     heard, by = EventFeed(service.database), uuid4()
@@ -155,7 +157,8 @@ async def test_one_credentials_replays_take_turns_with_anothers(
     service: Service, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     """Twenty of one and one of another: that one waits for one of theirs at a time."""
-    monkeypatch.setattr(feed, "_BATCH", 10)
+    for batch in ("_BATCH", "_OF_THE_PAST"):
+        monkeypatch.setattr(feed, batch, 10)
     monkeypatch.setattr(feed, "REPLAY_SECONDS", 0.01)
     heard = EventFeed(service.database)
     heard._pausing = line = Line()
@@ -212,6 +215,9 @@ async def test_many_events_come_in_few_writes_and_are_written_once(
             yield batches[0]
             yield []
 
+        monkeypatch.setattr(router, "QUIET_SECONDS", 0.0)  # of these kinds, whatever else comes
+        quiet = [one async for one in router._told(again(), frozenset({"node_added"}), 600.0)]
+        assert [one[:1] for one in quiet[1:]] == [b":", b":"]
         writes = [one async for one in router._told(again(), frozenset(), 600.0)]
         assert len(writes) == 2 + 300 / router.AT_ONCE
         assert b"".join(writes).count(b"\ndata: {") == 300
@@ -220,6 +226,14 @@ async def test_many_events_come_in_few_writes_and_are_written_once(
         watching.cancel()
         for one in listened:
             await one.aclose()
+
+
+async def test_who_leaves_before_the_first_id_is_known_leaves_none_behind(service: Service) -> None:
+    """All that was written until somebody listened again was read first: 15,000 events held a new one up for 14 s."""
+    await add(service, "run_added")
+    heard = EventFeed(service.database)
+    await heard._read()
+    assert heard._last_id is None
 
 
 async def _drain(events: AsyncGenerator[FleetEvent], most: int = 10**9) -> None:

@@ -5,6 +5,7 @@ A fleet sends little else than reports. Finding their route and its dependencies
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.schemas import ReportReceipt
 from hugeplan.sandbox.sandbox import Asker
 from hugeplan.settings import Settings
+from hugeplan.shares import WAITING_SECONDS, too_much
 
 _AGENTS = frozenset({Role.AGENT})
 LEAST_BYTES: Final = 3072
@@ -51,9 +53,12 @@ async def answer_report(request: Request) -> Response:
     known = await intake.gate.admit(request, _AGENTS)
     address = address_key(request)
     async with AsyncExitStack() as turns:
-        async with unless_gone(request):  # what waits for its turn is still packed, and with its client
-            with intake.waiting_agents.one(address):
-                await turns.enter_async_context(intake.report_turns.turn(known.line_id))
+        try:  # what waits for its turn is still packed, and with its client
+            async with unless_gone(request), asyncio.timeout(WAITING_SECONDS):
+                with intake.waiting_agents.one(known.line_id, address):
+                    await turns.enter_async_context(intake.report_turns.turn(known.line_id))
+        except TimeoutError as error:
+            raise too_much("Too many reports of this credential wait.") from error
         with (
             intake.bodies_of_reports.body(known.line_id, PART_BYTES, address) as counted,
             intake.bodies_of_agents.body(known.line_id, LARGE_BYTES, address) as body,
