@@ -203,7 +203,7 @@ def test_root_reads_a_users_own_file_and_where_all_may_write_one_without_a_link(
 def test_root_reads_nothing_of_its_own_that_another_user_gave_a_name(
     mode: int, has_agent: bool, everybodys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder's owner opened it to all, which chose another way to read, and renamed root's file: no link is needed."""
+    """A folder's owner opened it to all, which chose another way to read, and renamed root's file: it needs no link."""
     if not has_agent:
         monkeypatch.setitem(sys.modules, "hugeplan_agent.ownership", None)
     hers = everybodys / "hers"
