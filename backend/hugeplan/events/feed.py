@@ -23,7 +23,7 @@ from hugeplan.planner.printable import printable
 POLL_SECONDS = 0.5
 QUIET_SECONDS = 15.0
 """After so long without an event a listener hears that there was none: a proxy does not take its stream for dead."""
-REPLAY_SECONDS = 0.025
+REPLAY_SECONDS = 0.05
 """Between two batches of the past, each of which takes a tenth of it in processor time, of all who listen."""
 REMEMBERED = 2000
 _BATCH = 500
