@@ -13,6 +13,7 @@ from hugeplan.inventory.findings import findings_of_inventory, findings_of_node,
 from hugeplan.inventory.instances import MAX_DATABASES, free_name
 from hugeplan.inventory.model import FoundNode, Inventory, alone
 from hugeplan.inventory.now import claims, node_now
+from hugeplan.planner.demand import DemandContext, as_found
 from hugeplan.planner.findings import findings_by, once_it_fits, what_is_wrong
 from hugeplan.planner.findings.base import Facts
 from hugeplan.planner.fleet import plan_node
@@ -147,12 +148,13 @@ def request_of(node: FoundNode, policy: Policy) -> PlanRequest:
         rest = [(size, [held for _, own, held in others[first:] if own == size]) for size in sizes]
         others = [*others[:first], *((f"{len(held):,} more pods", size, sum(held)) for size, held in rest if held)]
     names = {found.instance.name for found in node.databases}
+    context = DemandContext.of_node(node.facts)
     return PlanRequest(
         node=node.facts,
         reservations=node.reservations,
         tenants=node.tenants,
         databases=(
-            *(found.instance for found in node.databases),
+            *(as_found(found.instance, context)[0] for found in node.databases),
             *(_as_instance(free_name(names, f"{one} ({page_label(size)})"), size, held) for one, size, held in others),
         ),
         policy=policy,

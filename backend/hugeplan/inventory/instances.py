@@ -11,7 +11,7 @@ from itertools import chain, count
 from typing import Final
 
 from hugeplan.inventory.model import FoundDatabase, FoundNode
-from hugeplan.planner.demand import DemandContext, demand_of, engine_named, is_sized
+from hugeplan.planner.demand import DemandContext, as_found, demand_of, engine_named, is_sized
 from hugeplan.planner.errors import PlannerError, UnknownVersionError
 from hugeplan.planner.model import MIB, DatabaseInstance, NodeFacts, Tenant, named
 from hugeplan.planner.printable import printable
@@ -64,8 +64,11 @@ def within_most(node: FoundNode) -> tuple[FoundNode, tuple[FoundDatabase, ...]]:
         if len(kept) + len(pods[subject]) <= room:
             kept |= {id(found) for found in pods[subject]}
     left = tuple(found for found in node.databases if id(found) not in kept)
+    context = DemandContext.of_node(node.facts)
+    whys = ((found.subject, as_found(found.instance, context)[1]) for found in node.databases if id(found) in kept)
+    unknown = (*node.unknown, *(f"database {subject}: {why}" for subject, why in whys if why is not None))
     if not left:
-        return node, ()
+        return replace(node, unknown=unknown), ()
     notes = [
         f"databases {named(dict.fromkeys(found.subject for found in ones))}: {why}, so they count as workloads"
         for ones, why in (
@@ -82,7 +85,7 @@ def within_most(node: FoundNode) -> tuple[FoundNode, tuple[FoundDatabase, ...]]:
             replace(user, is_database=False, hugetlbfs_mounts=tuple(user.limit_bytes)) if user.subject in gone else user
             for user in node.huge_page_users
         ),
-        unknown=(*node.unknown, *notes),
+        unknown=(*unknown, *notes),
     )
     return bounded, left
 

@@ -50,7 +50,12 @@ def _headline(answer: FleetAnswer) -> list[str]:
     databases = [found for node in answer.nodes for found in node.node.databases]
     engines = Counter(engine_named(found.instance.engine).title for found in databases)
     kinds = ", ".join(f"{name} {count:,}" for name, count in engines.most_common())
-    first = "No node needs huge pages: no database that would use them was found."
+    first = "No node needs huge pages: no database was found."
+    unplanned = sum(node.not_planned_because is not None for node in answer.nodes)
+    if unplanned:
+        first = f"No huge pages are planned: {_count(unplanned, 'node')} of {len(answer.nodes):,} have no plan."
+    elif databases or answer.inventory.not_planned:
+        first = "No node needs huge pages: no database that was found is planned with them."
     if planned:
         what = f"{format_bytes(answer.fitting_bytes)} of huge pages" if fitting else "no huge pages yet"
         first = f"Reserve {what} on {_count(len(fitting) or len(planned), 'node')} of {len(answer.nodes):,}."

@@ -22,6 +22,7 @@ def scenario_as_it_runs(facts: NodeFacts, sample: NodeSample) -> ScenarioDocumen
                 engine=database.engine,
                 version=database.version,
                 settings=dict(database.settings),
+                page_size=database.page_bytes,
                 workload=WorkloadDocument(active_connections=database.workload.active_connections),
                 runs_as=database.runs_as,
                 unread_settings=list(database.unread_settings),

@@ -353,6 +353,9 @@ ODD_PODS: dict[str, list[Any]] = {
         pod("t", f"p{number}", [container("c", resources={"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}})])
         for number in range(300)
     ],
+    "pages that no node has": [
+        pod("t", f"p{size}", [container("c", args=["-c", f"huge_page_size={size}"])]) for size in ("3GB", "99kB")
+    ],
     "buffers beyond all": [pod("t", "p", [container("c", args=["-c", "shared_buffers=8000TB"])])],
     "no name": [pod("t", "", [container("c")]), pod("t", "\x1b\n", [container("c")])],
     "more pages than a plan has databases": [
@@ -378,7 +381,9 @@ def test_one_odd_pod_leaves_its_nodes_plan_and_scenario(what: str) -> None:
     assert "db-0" in {one.instance.name for one in found.nodes[0].databases}
     assert planned.not_planned_because is None
     assert planned.fits is not False or len(ODD_PODS[what]) > 3
-    assert request_of(Question(scenario_document(found.nodes[0]))).databases
+    request = request_of(Question(scenario_document(found.nodes[0])))
+    assert plan_node(request).why_not is None
+    assert "No node needs huge pages" not in inventory_text(answer(found))
 
 
 def test_pages_of_databases_that_are_left_out_stay_theirs() -> None:

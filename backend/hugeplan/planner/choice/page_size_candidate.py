@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hugeplan.planner.demand import Engine, PageChoice, engine_named
+from hugeplan.planner.demand import Engine, PageChoice, require_named_size
 from hugeplan.planner.errors import PageSizeError
 from hugeplan.planner.gain.page_size_gain import Gains
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
@@ -115,19 +115,11 @@ def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy)
     have = tuple(sorted(node.huge_page_sizes_bytes))
     if instance.page_bytes == 0:
         return ()
-    engine = engine_named(instance.engine)
-    named = engine.named_size(instance)
+    possible = set(have) & set(have if policy.allowed_page_bytes is None else policy.allowed_page_bytes)
+    if instance.page_bytes is not None:
+        possible &= {instance.page_bytes}
+    named = require_named_size(instance, possible)
     if named is not None:
-        possible = set(have) & set(have if policy.allowed_page_bytes is None else policy.allowed_page_bytes)
-        if instance.page_bytes is not None:
-            possible &= {instance.page_bytes}
-        if named not in possible:
-            labels = ", ".join(page_label(size) for size in sorted(possible)) or "none"
-            raise PageSizeError(
-                f"settings.{engine.size_setting}",
-                page_label(named),
-                f"a size that node, policy and page_size allow: {labels}",
-            )
         return (named,)
     if instance.page_bytes is not None:
         if instance.page_bytes not in have:

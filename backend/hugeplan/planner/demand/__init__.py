@@ -13,11 +13,13 @@ from hugeplan.planner.demand.base import (
 from hugeplan.planner.demand.registry import (
     ENGINES,
     access_profile,
+    as_found,
     context_with_page_size,
     demand_of,
     engine_named,
     is_sized,
     lacks_size,
+    require_named_size,
 )
 
 __all__ = [
@@ -31,9 +33,11 @@ __all__ = [
     "SettingKind",
     "SettingSpec",
     "access_profile",
+    "as_found",
     "context_with_page_size",
     "demand_of",
     "engine_named",
     "is_sized",
     "lacks_size",
+    "require_named_size",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -18,9 +18,9 @@ from hugeplan.planner.demand.base import (
     require_page_size,
 )
 from hugeplan.planner.demand.engines import advice, db2, generic, jvm, mariadb, mysql, oracle, postgresql
-from hugeplan.planner.errors import PlannerError, UnknownEngineError
+from hugeplan.planner.errors import PageSizeError, PlannerError, UnknownEngineError
 from hugeplan.planner.model import GIB, DatabaseInstance, Demand
-from hugeplan.planner.pages import HUGE_PAGE_SIZES, usual_default_size
+from hugeplan.planner.pages import HUGE_PAGE_SIZES, page_label, usual_default_size
 from hugeplan.planner.units import format_bytes
 
 _TABLE: Final = (
@@ -119,6 +119,42 @@ def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContex
         raise _with_unit(error, engine) from error
     note = bare_number(instance)
     return found if note is None else replace(found, notes=(note, *found.notes))
+
+
+def require_named_size(instance: DatabaseInstance, possible: Collection[int]) -> int | None:
+    """The page size in bytes that an instance's own settings name; None where they leave it open.
+
+    PageSizeError where it is none of the possible ones.
+    """
+    engine = engine_named(instance.engine)
+    named = engine.named_size(instance)
+    if named is not None and named not in possible:
+        labels = ", ".join(page_label(size) for size in sorted(possible)) or "none"
+        expected = f"a size that node, policy and page_size allow: {labels}"
+        raise PageSizeError(f"settings.{engine.size_setting}", page_label(named), expected)
+    return named
+
+
+def as_found(instance: DatabaseInstance, context: DemandContext) -> tuple[DatabaseInstance, str | None]:
+    """A server that was found, as its node can have it, and why it is not planned as it is set; None where it is.
+
+    Who sets a server may be another one than who plans its node. One whose settings name a page size that the node
+    lacks takes base pages, or another size where its engine tries one.
+    """
+    sizes = context.huge_page_sizes_bytes
+    try:
+        require_named_size(instance, sizes)
+    except PageSizeError as error:
+        engine = engine_named(instance.engine)
+        name = error.field.removeprefix("settings.")
+        said = f"{name} names pages of {error.value}, which its node does not have, so it is planned "
+        if set(sizes).isdisjoint(engine.pool_use(instance, context).page_sizes_bytes):
+            return replace(instance, page_bytes=0), f"{said}on base pages"
+        settings = {key: value for key, value in instance.settings.items() if key != name}
+        return replace(instance, settings=settings), f"{said}without it"
+    except PlannerError:
+        pass  # the plan names the setting
+    return instance, None
 
 
 def is_sized(engine: Engine, instance: DatabaseInstance) -> bool:

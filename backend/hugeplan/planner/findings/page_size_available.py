@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hugeplan.planner.demand import DemandContext, as_found
 from hugeplan.planner.findings.base import FindingInputs, attention, ok, unknown, wrong
 from hugeplan.planner.model import GIB, Finding
 from hugeplan.planner.pages import OF_SOME_PROCESSORS, page_label
@@ -12,7 +13,15 @@ CODE = "page_size_not_available"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
-    """One finding for each instance with a pool."""
+    """One finding for each instance with a pool, and each that has none for the page size that its settings name."""
+    context = DemandContext.of_node(inputs.node)
+    for instance in inputs.request.databases:
+        why = as_found(instance, context)[1] if instance.page_bytes == 0 else None
+        if why is not None:
+            fix = "Name a page size that the node has, or none."
+            yield attention(
+                CODE, instance.name, "Its settings name a page size that the node lacks", f"Its {why}.", fix
+            )
     listed = {pool.page_bytes for numa in inputs.node.numa for pool in numa.pools or ()}
     listed |= {pool.page_bytes for pool in (inputs.sample.pools if inputs.sample else None) or ()}
     for instance, planned in inputs.with_pool:

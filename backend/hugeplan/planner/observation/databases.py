@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hugeplan.planner.demand import ENGINES, DemandContext, demand_of, engine_named, is_sized, lacks_size
+from hugeplan.planner.demand import ENGINES, DemandContext, as_found, demand_of, engine_named, is_sized, lacks_size
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, Workload, named
 from hugeplan.planner.observation.server_owners import ServerOwners
@@ -84,6 +84,10 @@ def match_databases(instances: Sequence[DatabaseInstance], sample: NodeSample, c
                 f"{named(unclear)}: counted beside the {engine} that runs; if one of them is it, say so with runs_as"
                 f" ({named(beside)})"
             )
+    for database in (sample.databases or ()) if all(i.runs_as for i in instances) else ():
+        name = server_name(database, owners.pod_of(database.key, database.unit))
+        why = _as_planned(database, name, context)[1]
+        notes += [] if why is None else [f"{name}: {why}"]
     return Matches(
         matched=tuple(found[i.name] for i in instances if i.name in found),
         notes=tuple(notes),
@@ -212,9 +216,33 @@ def server_name(database: ObservedDatabase, pod: str | None = None) -> str:
 
 
 def as_it_runs(sample: NodeSample, context: DemandContext) -> tuple[DatabaseInstance, ...]:
-    """The recognised databases of a sample as instances, ready to plan; engines without rules are left out."""
+    """The recognised databases of a sample as instances, ready to plan; engines without rules are left out.
+
+    So is one that no plan takes, beside others: what it holds stays among what others hold, and a plan's notes say why.
+    """
     names = instance_names([d for d in sample.databases or () if canonical_engine(d.engine) in ENGINES])
-    return tuple(as_instance(d, names[d.key], context) for d in sample.databases or () if d.key in names)
+    running = [d for d in sample.databases or () if d.key in names]
+    found = [_as_planned(d, names[d.key], context)[0] for d in running]
+    if not any(found):
+        found = [as_instance(d, names[d.key], context) for d in running]
+    return tuple(one for one in found if one is not None)
+
+
+def _as_planned(
+    database: ObservedDatabase, name: str, context: DemandContext
+) -> tuple[DatabaseInstance | None, str | None]:
+    """A running server as a plan of its node takes it, and why it is not planned as it is set. None where none does."""
+    instance = as_instance(database, name, context)
+    if instance.engine not in ENGINES:
+        return None, None
+    try:
+        demand_of(instance, context.base_page_bytes, context)
+        if not lacks_size(ENGINES[instance.engine], instance):
+            require_size_known((instance,), (Match(instance=name, database=database, why=""),), context)
+    except PlannerError as error:
+        setting = error.field.rpartition(".")[2]
+        return None, f"not planned, it counts as a workload: {setting} is {error.value}; expected {error.expected}"
+    return as_found(instance, context)
 
 
 def instance_names(databases: Sequence[ObservedDatabase]) -> dict[str, str]:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import GIB, DatabaseInstance, ObservedDatabase, ObservedSegment
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    Meminfo,
+    NodeFacts,
+    NodeSample,
+    NumaNode,
+    ObservedDatabase,
+    ObservedSegment,
+    PlanRequest,
+)
 from hugeplan.planner.observation.databases import (
     as_instance,
+    as_it_runs,
     canonical_engine,
     instance_names,
     pages_as_set,
@@ -15,6 +29,8 @@ from hugeplan.planner.observation.databases import (
     pool_bytes_of,
     server_name,
 )
+from hugeplan.planner.plan import plan
+from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
 
 CONTEXT = DemandContext()
 
@@ -66,3 +82,40 @@ def test_servers_of_one_engine_are_told_apart_by_port_then_pid_then_place() -> N
     same = [server(key=str(n), port=5432, pid=pid) for n, pid in enumerate((11, None))]
     named = instance_names([*same, server(key="2", port=5433), server("mysql", key="3")])
     assert named == {"0": "postgresql-pid-11", "1": "postgresql-2", "2": "postgresql-5433", "3": "mysql"}
+
+
+SEGMENTS = (ObservedSegment(bytes=2 * GIB, backing="base", page_bytes=4096),)
+HUGE = {"shared_buffers": "1GB", "huge_page_size": "3GB"}
+
+
+@pytest.mark.parametrize(
+    ("odd", "pages", "said"),
+    [
+        (server(settings=HUGE), {"postgresql-2": None}, "huge_page_size names pages of 3G"),
+        (server(settings=HUGE | {"huge_pages": "off"}), {"postgresql-2": None}, "huge_page_size names pages of 3G"),
+        (server("jvm", settings={"Xmx": "8g", "LargePageSizeInBytes": "3g"}), {"jvm": 2 * MIB}, "LargePageSize"),
+        (server("db2", settings={"database_memory": "9000", "db2_large_page_mem": "DB:16GB"}), {"db2": 2 * MIB}, "16G"),
+        (server(segments=SEGMENTS), {}, "shared_buffers is not known; expected the size that PostgreSQL runs with"),
+        (server("generic"), {}, "segment_size is not set"),
+    ],
+)
+def test_a_server_that_no_plan_takes_leaves_the_plan_of_the_others(
+    odd: ObservedDatabase, pages: dict[str, int | None], said: str
+) -> None:
+    good = server(key="good", settings={"shared_buffers": "8GB"}, pid=1)
+    memory = Meminfo(mem_total_bytes=64 * GIB, mem_free_bytes=40 * GIB, cached_bytes=GIB, anon_pages_bytes=10 * GIB)
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),))
+    sample = NodeSample(memory=memory, databases=(good, odd), processes=())
+    assert as_it_runs(replace(sample, databases=(odd,)), CONTEXT), "alone it is planned, and refused by its name"
+    scenario = scenario_as_it_runs(node, sample).model_dump(mode="json", exclude_defaults=True)
+    for request in (
+        PlanRequest(node=node, databases=as_it_runs(sample, CONTEXT), sample=sample),
+        to_request(ScenarioDocument.model_validate(scenario), node, sample=sample),
+    ):
+        found = plan(request)
+        first, *others = found.instances
+        assert (first.page_bytes, {one.name: one.page_bytes for one in others}) == (2 * MIB, pages)
+        assert found.now is not None
+        assert said in " ".join(found.now.notes)
+        lacks = [f.reason for f in found.findings if f.title == "Its settings name a page size that the node lacks"]
+        assert len(lacks) == (None in pages.values())
