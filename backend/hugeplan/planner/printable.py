@@ -11,19 +11,17 @@ MOST_SHOWN = 253
 # With letters that are printable and look like blanks. Fewer of them are an indentation, or align a number.
 _BLANK = " \u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U0001d159"
 BLANKS = re.compile(f"(?<=[^ ])[{_BLANK}]{{6,}}|[{_BLANK}]{{16,}}")
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U00016fe4\U000e0100-\U000e01ef]"
-)
-"""Marks and fillers that nobody sees (Unicode's Default_Ignorable_Code_Point, and one of no width), of those that are
-printable."""
+_UNSEEN = re.compile(f"[{_BLANK[1:]}\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U00016fe4\U000e0100-\U000e01ef]")
+"""Letters that look like blanks, and marks that nobody sees (Unicode's Default_Ignorable_Code_Point, and one of no
+width), of those that are printable."""
 
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:
     r"""``text`` with everything that is not a printable character or a blank written as JSON writes it (``\u2028``).
 
     Control characters (terminal escapes, new lines), format characters (text that changes its direction), line and
-    paragraph separators, and surrogates: Unicode's categories C and Z but for the blank. Marks and fillers that nobody
-    sees, too: two names that look the same would be two nodes. Cut to ``most`` characters.
+    paragraph separators, and surrogates: Unicode's categories C and Z but for the blank. Marks that nobody sees
+    and letters that look like blanks, too: two names that look the same would be two nodes. Cut to ``most`` characters.
     """
     if len(text) > most:
         text = text[: most - 1] + "…"

@@ -48,7 +48,7 @@ def test_marks_and_letters_that_are_not_seen_lengthen_no_blanks(mark: str) -> No
     assert len(shown) < 10 or shown.count("\\u") >= 40, shown
 
 
-@pytest.mark.parametrize("unseen", [*UNSEEN, *"\u115f\u1160\u3164\uffa0\U00016fe4"], ids=ascii)
+@pytest.mark.parametrize("unseen", [*UNSEEN, *"\u1160\u3164\uffa0\U00016fe4\u2800\U0001d159\U00013441"], ids=ascii)
 def test_a_name_with_what_is_not_seen_looks_like_no_other(unseen: str) -> None:
     for name in (f"db{unseen}-7", f"db-7{unseen}"):
         for shown in (printable(name), one_line(name)):
