@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
-from hugeplan.inventory.model import FoundNode, Inventory, InventoryError
+from hugeplan.inventory.model import NOTE_WIDTH, FoundNode, Inventory, InventoryError
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import EVERYTHING_IN_USE, MIB, NodeFacts, NumaNode, Reservations, Tenant
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size
+from hugeplan.planner.printable import one_line
 
 _MOST_BYTES: Final = 1 << 60
 _UNKNOWN: Final = (
@@ -50,7 +51,7 @@ def read_ansible(path: Path, read_file: Callable[[Path], bytes] = Path.read_byte
         except Exception as error:  # what nobody foresaw of one host is no other's failure
             found = f"internal error: {type(error).__name__}: {error}"
         if isinstance(found, str):
-            notes.append(f"host {host} is left out: {found}")
+            notes.append(one_line(f"host {host} is left out: {found}"[: 4 * NOTE_WIDTH], NOTE_WIDTH))
         else:
             nodes.append(found)
     if not nodes:

@@ -10,6 +10,7 @@ from hugeplan.planner.model import DatabaseInstance, NodeFacts, NodeSample, Rese
 from hugeplan.recognition import Recognised
 
 MAX_NOTES = 50
+NOTE_WIDTH = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,4 +109,4 @@ def alone(what: str, notes: list[str]) -> Iterator[None]:
     except Exception as error:
         if len(notes) < MAX_NOTES:
             kind = "" if isinstance(error, InventoryError) else f"internal error: {type(error).__name__}: "
-            notes.append(f"{what}: {kind}{error}"[:500])
+            notes.append(f"{what}: {kind}{error}"[:NOTE_WIDTH])

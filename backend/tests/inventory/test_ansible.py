@@ -54,6 +54,18 @@ def test_one_hosts_facts_leave_out_that_host_of_a_cache_in_one_document(tmp_path
     assert note.startswith("host evil is left out: ")
 
 
+LONG = "표" * 10**6
+
+
+@pytest.mark.parametrize("says", [{"msg": LONG}, {"ansible_memtotal_mb": 9, "ansible_architecture": LONG}])
+def test_what_one_host_says_of_itself_fills_no_screen(tmp_path: Path, says: dict[str, object]) -> None:
+    file = tmp_path / "all.json"
+    file.write_text(json.dumps({"a": {"ansible_facts": {"ansible_memtotal_mb": 1024}}, "evil": says, "h" * 10**6: {}}))
+    notes = read_ansible(file).notes
+    assert [note[-1] for note in notes] == ["…", "…"]
+    assert max(map(len, notes)) <= 500
+
+
 @pytest.mark.parametrize("end", ["", "\\", '"' + '\\"' * 100_000, " " * 200_000, '"\\x": {'])
 def test_a_host_of_which_no_facts_are_decoded_names_no_others(tmp_path: Path, end: str) -> None:
     file = tmp_path / "one.json"
