@@ -10,6 +10,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
@@ -20,7 +21,7 @@ from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.files import to_read
 from hugeplan.cli.migrate import bring_along
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.db import replacement
+from hugeplan.db import migrate, replacement
 from hugeplan.settings import Settings
 
 #: The first bytes of pg_dump's custom format.
@@ -41,13 +42,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Restore, or change nothing."""
     settings = load_settings()
     try:
+        known = migrate.known_revisions(migrate.migrations_dir(settings.migrations_dir))
         with to_read(str(arguments.file)) as given:
             if given.read(len(MAGIC)) != MAGIC:
                 raise InputError(f"{arguments.file} is no backup; expected a file that hugeplan backup wrote, whole")
             if arguments.replace and not arguments.even_if_in_use:
                 _refuse_in_use(settings)
-            _make_room(settings, replace=arguments.replace)
-            _restore(settings, given)
+            _make_room(settings, known, replace=arguments.replace)
+            _restore(settings, known, given, replace=arguments.replace)
+    except migrate.MigrationsMissingError as error:
+        raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(f"{arguments.file} cannot be read: {error.strerror}") from error
     with postgres_programs.connect(settings) as connection:
@@ -78,11 +82,11 @@ def _refuse_in_use(settings: Settings) -> None:
             time.sleep(0.1)
 
 
-def _make_room(settings: Settings, *, replace: bool) -> None:
+def _make_room(settings: Settings, known: Collection[str], *, replace: bool) -> None:
     """Leave an empty schema: what is there is put aside, where that is asked for."""
     try:
         with postgres_programs.connect(settings) as connection:
-            replacement.settle(connection)
+            replacement.settle(connection, known)
             row = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
             if row is None or (row[0] != 0 and not replace):
                 raise InputError(
@@ -98,8 +102,11 @@ def _make_room(settings: Settings, *, replace: bool) -> None:
         raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
 
 
-def _restore(settings: Settings, rest: IO[bytes]) -> None:
-    """One transaction of pg_restore. What was put aside comes back when it fails."""
+def _restore(settings: Settings, known: Collection[str], rest: IO[bytes], *, replace: bool) -> None:
+    """One transaction of pg_restore. What was put aside comes back when it fails, or brings what this release cannot
+    use.
+    """
+    brought = False
     database = postgres_programs.database_name(settings)
     # Rights are granted anew: the roles that had some may not be here.
     options = ("--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error", f"--dbname={database}")
@@ -110,11 +117,16 @@ def _restore(settings: Settings, rest: IO[bytes]) -> None:
     try:
         with os.fdopen(out, "rb", buffering=0) as given:
             postgres_programs.run(settings, "pg_restore", *options, given=given)
+        brought = True
+        with postgres_programs.connect(settings) as connection:
+            if (why := replacement.why_unknown(connection, known)) is not None:
+                raise InputError(why)
     except InputError as error:
-        said = f"nothing was changed: {error}"
+        kept = "the database was empty, and has now what the file holds" if brought and not replace else None
+        said = f"{kept or 'nothing was changed'}: {error}"
         try:
             with postgres_programs.connect(settings) as connection:
-                replacement.settle(connection)
+                replacement.settle(connection, known)
         except (InputError, psycopg.Error):
             said = (
                 f"nothing is lost: {error}. What was there is kept aside; once the database answers: hugeplan migrate"

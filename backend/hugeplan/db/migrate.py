@@ -49,9 +49,21 @@ def alembic_config(folder: Path) -> Config:
 
 
 @cache
+def _revisions(folder: Path) -> list[tuple[str, str]]:
+    """Each revision of the folder, after ``down_`` where another one is above it. The scripts are read once: a service
+    runs the migrations it started with.
+    """
+    return [line for script in sorted(folder.glob("versions/*.py")) for line in _REVISION.findall(script.read_text())]
+
+
+def known_revisions(folder: Path) -> frozenset[str]:
+    """All revisions of the folder."""
+    return frozenset(name for is_below, name in _revisions(folder) if not is_below)
+
+
 def head_revision(folder: Path) -> str:
-    """The newest revision of the folder. The scripts are read once: a service runs the migrations it started with."""
-    found = [line for script in sorted(folder.glob("versions/*.py")) for line in _REVISION.findall(script.read_text())]
+    """The newest revision of the folder."""
+    found = _revisions(folder)
     below = {name for is_below, name in found if is_below}
     heads: list[str] = [name for is_below, name in found if not is_below and name not in below]
     if len(heads) != 1:
@@ -78,7 +90,7 @@ def upgrade(url: str, folder: Path, revision: str = "head") -> None:
 
     require_suitable(url)
     with psycopg.connect(_libpq(url)) as restored:
-        replacement.settle(restored)
+        replacement.settle(restored, known_revisions(folder))
     config = alembic_config(folder)
     engine = create_engine(url, poolclass=pool.NullPool)
     for attempt in range(1, _ATTEMPTS + 1):

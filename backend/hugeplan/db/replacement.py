@@ -1,17 +1,21 @@
 """Replacing every table, in steps that a kill or a full disk between any two of them cannot spoil.
 
 What is replaced waits in a schema aside. What takes its place arrives in one transaction, so that the public schema is
-either empty or whole, and ``settle`` knows from it alone which of the two stands.
+either empty or whole, and ``settle`` knows from it alone which of the two stands: what is no database of hugeplan, or
+one of a release that this one does not know, takes no place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from itertools import product
 from typing import Final
 
 import psycopg
 from psycopg import sql
+
+from hugeplan.planner.printable import one_line
 
 ASIDE: Final = "hugeplan_before"
 """The schema that holds what is being replaced."""
@@ -23,8 +27,21 @@ def begin(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     connection.execute("CREATE SCHEMA public")
 
 
-def settle(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """End a replacement, finished or cut off: what was put aside comes back where nothing arrived, and goes otherwise.
+def why_unknown(connection: psycopg.Connection[tuple[object, ...]], known: Collection[str]) -> str | None:
+    """Why the public schema is none that this release can use, by its ``known`` migrations; None where it can."""
+    found: list[str] = []
+    with suppress(psycopg.ProgrammingError, psycopg.DataError), connection.transaction():
+        rows = connection.execute("SELECT version_num FROM public.alembic_version LIMIT 3")
+        found = [one_line(version, 80) for (version,) in rows]
+    if not found:
+        return "it is no backup of hugeplan: it has no migration"
+    is_known = len(found) == 1 and found[0] in known
+    return None if is_known else f"this release does not know its migration ({', '.join(found)})"
+
+
+def settle(connection: psycopg.Connection[tuple[object, ...]], known: Collection[str]) -> None:
+    """End a replacement, finished or cut off: what was put aside goes where a database of a ``known`` migration
+    arrived, and comes back otherwise.
 
     A transaction that still fills the public schema is waited for: PostgreSQL drops no schema under it.
     """
@@ -37,6 +54,10 @@ def settle(connection: psycopg.Connection[tuple[object, ...]]) -> None:
             connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO public").format(aside))
     except psycopg.errors.DependentObjectsStillExist:
         with connection.transaction():
+            if why_unknown(connection, known) is not None:
+                connection.execute("DROP SCHEMA public CASCADE")
+                connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO public").format(aside))
+                return
             end_logins(connection)
             _keep_refusals(connection)
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(aside))

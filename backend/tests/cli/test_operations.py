@@ -247,6 +247,38 @@ class TestBackup:
         with psycopg.connect(database_url) as connection:
             assert connection.execute("SELECT name FROM tokens").fetchall() == [("kept",)]
 
+    @pytest.mark.parametrize(
+        "made",
+        [
+            "CREATE TABLE alembic_version AS SELECT text '0099_newer' AS version_num",
+            "CREATE TABLE alembic_version (version_num text)",
+            "CREATE TABLE alembic_version (foo int)",
+            "CREATE TABLE foo (a int)",
+            "SELECT",
+        ],
+    )
+    def test_a_backup_that_this_release_cannot_use_replaces_nothing(
+        self, hugeplan: Command, own_database_url: str, database_url: str, tmp_path: Path, made: str
+    ) -> None:
+        token(hugeplan, database_url, "viewer", "kept")
+        with psycopg.connect(own_database_url) as connection:
+            connection.execute(made)  # type: ignore[call-overload]
+        file = tmp_path / "backup"
+        assert hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=own_database_url).returncode == 0
+        said = "does not know its migration (0099_newer)" if "0099" in made else "it is no backup of hugeplan"
+        done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("hugeplan restore: nothing was changed: ")
+        assert said in done.stderr
+        # Killed before it looked: the next migration does.
+        with psycopg.connect(database_url) as connection:
+            connection.execute("ALTER SCHEMA public RENAME TO hugeplan_before")
+            connection.execute("CREATE SCHEMA public CREATE TABLE foo (a int)")
+        assert hugeplan("migrate", HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        with psycopg.connect(database_url) as connection:
+            assert connection.execute("SELECT name FROM tokens").fetchall() == [("kept",)]
+            assert connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'hugeplan_before'").fetchall() == []
+
     def test_the_password_may_be_in_a_file_that_the_url_names(
         self, hugeplan: Command, database_url: str, tmp_path: Path
     ) -> None:
