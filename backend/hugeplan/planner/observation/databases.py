@@ -84,7 +84,10 @@ def match_databases(instances: Sequence[DatabaseInstance], sample: NodeSample, c
                 f"{named(unclear)}: counted beside the {engine} that runs; if one of them is it, say so with runs_as"
                 f" ({named(beside)})"
             )
-    for database in (sample.databases or ()) if all(i.runs_as for i in instances) else ():
+    for database in databases if all(i.runs_as for i in instances) else ():
+        rule = ENGINES.get(canonical_engine(database.engine))
+        if rule is None or (database.key not in left and rule.size_setting not in database.settings):
+            continue  # planned as it is set
         name = server_name(database, owners.pod_of(database.key, database.unit))
         why = _as_planned(database, name, context)[1]
         notes += [] if why is None else [f"{name}: {why}"]
