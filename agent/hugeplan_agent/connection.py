@@ -9,6 +9,7 @@ import base64
 import http.client
 import ipaddress
 import math
+import re
 import socket
 import ssl
 import threading
@@ -17,6 +18,7 @@ import urllib.parse
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from hugeplan_agent.notify import watchdog_seconds
 
@@ -29,6 +31,11 @@ MAX_INTERIM_ANSWERS = 10
 
 IDLE_ERRORS = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
 """What a kept connection answers with when the server closed it meanwhile: the request is sent again on a new one."""
+
+_NAMES = re.compile(r"(.+\.)?localhost(\.localdomain)?|localhost[46](\.localdomain[46]?)?|ipv?6-(localhost|loopback)")
+"""Also what Debian (ip6-), SUSE (ipv6-) and Red Hat (4 and 6) call this machine in /etc/hosts."""
+_HOSTS = Path("/etc/hosts")
+_MOST_HOSTS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -51,18 +58,36 @@ def is_loopback(server: str) -> bool:
 
 
 def is_here(host: str) -> bool:
-    """Whether who connects to an address or a name, as it is spelled, reaches this machine. No name is looked up."""
+    """Whether who connects to an address or a name, as it is spelled, reaches this machine. No name server is asked."""
     try:
         name = host.encode("idna").decode("ascii").lower().rstrip(".").partition("%")[0]
-        numbers = str(socket.getaddrinfo(name, None, flags=socket.AI_NUMERICHOST)[0][4][0])
+        return _is_own(str(socket.getaddrinfo(name, None, flags=socket.AI_NUMERICHOST)[0][4][0]))
     except socket.gaierror:
         own = socket.gethostname().lower()
-        return f".{name}".endswith((".localhost", ".localhost.localdomain")) or name in {own, own.partition(".")[0]}
+        return _NAMES.fullmatch(name) is not None or name in {own, own.partition(".")[0]} or _is_own_by_hosts(name)
     except ValueError:  # nothing connects to what is no name
         return False
-    address = ipaddress.ip_address(numbers)
+
+
+def _is_own(numbers: str) -> bool:
+    try:
+        address = ipaddress.ip_address(numbers.partition("%")[0])
+    except ValueError:
+        return False
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
+
+
+def _is_own_by_hosts(name: str) -> bool:
+    """Whether /etc/hosts, in its first MiB, gives a name this machine's addresses and no other."""
+    try:
+        with _HOSTS.open("rb") as file:
+            text = file.read(_MOST_HOSTS_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return False
+    lines = (line.partition("#")[0].lower().split() for line in text.splitlines())
+    found = [words[0] for words in lines if any(word.rstrip(".") == name for word in words[1:])]
+    return bool(found) and all(map(_is_own, found))
 
 
 def is_bypassed(host: str, no_proxy: str) -> bool:

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
+from pathlib import Path
+from typing import Final
+
+_NAMES: Final = re.compile(
+    r"(.+\.)?localhost(\.localdomain)?|localhost[46](\.localdomain[46]?)?|ipv?6-(localhost|loopback)"
+)
+"""Also what Debian (ip6-), SUSE (ipv6-) and Red Hat (4 and 6) call this machine in /etc/hosts."""
+_HOSTS: Final = Path("/etc/hosts")
+_MOST_HOSTS_BYTES: Final = 1 << 20
 
 
 def is_here(host: str) -> bool:
-    """Whether who connects to an address or a name, as it is spelled, reaches this machine. No name is looked up."""
+    """Whether who connects to an address or a name, as it is spelled, reaches this machine. No name server is asked."""
     try:
         name = host.encode("idna").decode("ascii").lower().rstrip(".").partition("%")[0]
-        numbers = str(socket.getaddrinfo(name, None, flags=socket.AI_NUMERICHOST)[0][4][0])
+        return _is_own(str(socket.getaddrinfo(name, None, flags=socket.AI_NUMERICHOST)[0][4][0]))
     except socket.gaierror:
         own = socket.gethostname().lower()
-        return f".{name}".endswith((".localhost", ".localhost.localdomain")) or name in {own, own.partition(".")[0]}
+        return _NAMES.fullmatch(name) is not None or name in {own, own.partition(".")[0]} or _is_own_by_hosts(name)
     except ValueError:  # nothing connects to what is no name
         return False
-    address = ipaddress.ip_address(numbers)
+
+
+def _is_own(numbers: str) -> bool:
+    try:
+        address = ipaddress.ip_address(numbers.partition("%")[0])
+    except ValueError:
+        return False
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
+
+
+def _is_own_by_hosts(name: str) -> bool:
+    """Whether /etc/hosts, in its first MiB, gives a name this machine's addresses and no other."""
+    try:
+        with _HOSTS.open("rb") as file:
+            text = file.read(_MOST_HOSTS_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return False
+    lines = (line.partition("#")[0].lower().split() for line in text.splitlines())
+    found = [words[0] for words in lines if any(word.rstrip(".") == name for word in words[1:])]
+    return bool(found) and all(map(_is_own, found))

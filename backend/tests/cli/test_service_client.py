@@ -7,13 +7,15 @@ import ssl
 import subprocess
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from hugeplan_agent import connection
 from support.http_server import answering
 
+from hugeplan import here
 from hugeplan.cli import InputError
 from hugeplan.cli.service_client import ServiceClient
-from hugeplan.here import is_here
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus.client import PrometheusClient
 
@@ -80,14 +82,23 @@ def test_no_proxy_gets_what_is_for_this_machine(monkeypatch: pytest.MonkeyPatch)
 
 HERE = """127.0.0.1 127.1 2130706433 0x7f.1 0177.0.0.1 0 0.0.0.0 :: ::1 ::1%lo ::ffff:127.0.0.1 ::ffff:0.0.0.0
 \uff11\uff12\uff17.1 localhost LocalHost. a.localhost a.localhost. localhost.localdomain Node-7.Example.org
-node-7.example.org. node-7"""
+node-7.example.org. node-7 ip6-localhost IP6-loopback ipv6-localhost localhost4 localhost6 localhost4.localdomain4
+localhost6.localdomain6 localhost4.localdomain db.corp alias."""
 
 
-def test_this_machine_is_known_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", [here, connection])
+def test_this_machine_is_known_however_it_is_spelled(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A proxy of the environment had the token of who spelled it otherwise."""
+    hosts, is_here = tmp_path / "hosts", module.is_here
+    monkeypatch.setattr(module, "_HOSTS", hosts)
     monkeypatch.setattr(socket, "gethostname", lambda: "node-7.example.org")
+    assert not is_here("db.corp")
+    hosts.write_bytes(b"127.0.1.1 DB.corp alias.\n::1 db.corp #far\nx lost\n127.0.0.1 two\n10.0.0.1 two far \xff\n")
     assert [host for host in HERE.split() if not is_here(host)] == []
     far = "10.0.0.1 128.1 fe80::1 ::ffff:10.0.0.1 example.org node-7.example.com xlocalhost localhost.example.org"
+    far += " two lost localhost5 localhost4.example.org x.localhost4"
     assert [host for host in [*far.split(), "", ".", "a..b", "x" * 70, "a\0b"] if is_here(host)] == []
 
 
