@@ -13,6 +13,7 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,10 +22,9 @@ from weakref import WeakSet
 
 import psycopg
 
-from hugeplan.measuring.user_programs import apart
+from hugeplan.measuring.user_programs import ANSWER_SECONDS, apart
 from hugeplan.unprivileged import own_path
 
-ANSWER_SECONDS: Final = 600.0
 CONNECT_SECONDS: Final = 60.0
 MOST_BYTES: Final = 128 << 20
 """Of that process's memory, beside what a row of a MiB takes in each of its connections."""
@@ -53,8 +53,11 @@ class ControlConnection:
         how = apart() | {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         how["env"] |= own_path()
         self.closed, self.answer_seconds = False, answer_seconds
-        self._process = subprocess.Popen(words, **how, pass_fds=held)  # noqa: S603 - this Python, with a fixed module
-        _OPEN.add(self)
+        with _BEGINNING:
+            if _ALL_END.is_set():
+                raise psycopg.OperationalError("the trial ends")
+            self._process = subprocess.Popen(words, **how, pass_fds=held)  # noqa: S603 - this Python, a fixed module
+            _OPEN.add(self)
         try:
             self.backend_pids: list[int] = self._answer(CONNECT_SECONDS)
         except BaseException:
@@ -126,9 +129,20 @@ class ControlConnection:
 
 
 def stop_all() -> None:
-    """End every wait that there is, also of other threads, to which no signal comes."""
-    for one in list(_OPEN):
-        one._process.kill()
+    """End every wait that there is, also of other threads, to which no signal comes. Until :func:`allow` none begins:
+    who connects raises psycopg.OperationalError."""
+    with _BEGINNING:
+        _ALL_END.set()
+        for one in list(_OPEN):
+            one.closed = True  # who is to end its clients asks it nothing more
+            one._process.kill()
+
+
+def allow() -> None:
+    """Connections may be made again."""
+    _ALL_END.clear()
 
 
 _OPEN: Final = WeakSet[ControlConnection]()
+_BEGINNING: Final = threading.Lock()
+_ALL_END: Final = threading.Event()

@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 
-_MOST_TEXT: Final = 2000
+_MOST_TEXT, _MOST_WHY = 2000, 200
 _Connection = psycopg.Connection[tuple[object, ...]]
 
 
@@ -64,6 +64,11 @@ def _say(work: Callable[[], object]) -> None:
         answer = {"done": work()}
     except psycopg.Error as problem:
         answer = {"failed": str(problem)[:_MOST_TEXT], "sqlstate": problem.sqlstate}
+    except MemoryError:
+        raise  # to its end: nothing more fits
+    except Exception as problem:
+        why = f"{type(problem).__name__}: {str(problem)[:_MOST_WHY]}"
+        answer = {"failed": f"the trial's server answered with what cannot be read ({why})", "sqlstate": None}
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
     sys.stdout.buffer.flush()
 

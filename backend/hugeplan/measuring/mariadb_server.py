@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.measuring.user_programs import (
-    LOAD_SECONDS,
     apart,
     as_user,
     created,
     ended,
     give,
     is_copied,
+    load_seconds,
     said_by,
     text_of,
     version_said,
@@ -141,7 +141,7 @@ class MariadbServer:
             file.write(self._statements().encode())
             file.seek(0)
             command = self.command(*self._server(*start))
-            status, said = said_by(command, seconds=LOAD_SECONDS, stdin=file.fileno())
+            status, said = said_by(command, seconds=load_seconds(self.pool_bytes), stdin=file.fileno())
         if status != 0:
             raise MariadbError(f"the table could not be loaded: {last_error(said)}")
 
@@ -159,7 +159,7 @@ class MariadbServer:
     def copy_of(self, other: MariadbServer) -> None:
         """The same data as another server's that is stopped."""
         self.held = give(self.folder, self.user)
-        if not is_copied(other.folder, self.folder, self.user):
+        if not is_copied(other.folder, self.folder, self.user, load_seconds(self.pool_bytes)):
             raise MariadbError(f"{other.folder} could not be copied to {self.folder}")
 
     def data_bytes(self) -> int:

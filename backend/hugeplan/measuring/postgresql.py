@@ -15,7 +15,7 @@ import psycopg
 
 from hugeplan.measuring import room
 from hugeplan.measuring.batches import Side
-from hugeplan.measuring.control import stop_all
+from hugeplan.measuring.control import allow, stop_all
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import Case, DriverClients, Pgbench, ScriptedPgbench, Workers, cases
 from hugeplan.measuring.postgresql_server import Server, ServerError, Shape, shared_huge_bytes
@@ -102,6 +102,7 @@ class PostgresqlSubject:
     def prepare(self, arms: tuple[str, ...]) -> None:
         """Load one server and copy its folder. TrialError with numbers where memory or disk do not suffice."""
         plan = self.plan
+        allow()
         fits = largest_data_bytes(plan.clients, room.headroom_bytes()[0]) / GIB
         advice = f"--data-gib {fits:.1f} would fit." if fits >= 0.1 else "Stop what uses the memory."
         what = f"two servers with {format_bytes(plan.pool_bytes)} of shared_buffers and {plan.clients} clients each"
@@ -127,13 +128,15 @@ class PostgresqlSubject:
     def _load_user_schema(self, server: Server) -> None:
         connect = ("-h", str(server.folder), "-U", "postgres")
         if self.plan.schema is None:
-            server.run("pgbench", "-i", "-q", "-s", str(self.plan.scale), "--unlogged-tables", *connect, "postgres")
+            scaled = ("-i", "-q", "-s", str(self.plan.scale), "--unlogged-tables")
+            server.run("pgbench", *scaled, *connect, "postgres", seconds=server.load_seconds)
             return
         copied = server.folder / "schema.sql"  # the server's user may not be allowed to read the user's own file
         with created(server.held / copied.name) as file:
             file.write(self.plan.schema)
-        server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copied), *connect, "postgres")
-        with server.connect(LOAD_SECONDS) as connection:
+        strictly = ("-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copied))
+        server.run("psql", *strictly, *connect, "postgres", seconds=LOAD_SECONDS)
+        with server.connect(server.load_seconds) as connection:
             connection.execute("vacuum (freeze, analyze)")
             connection.execute("checkpoint")
 
@@ -154,6 +157,7 @@ class PostgresqlSubject:
     def sides(self, arm: str, *, swapped: bool) -> Iterator[tuple[Side, Side]]:
         """Both servers started and warm: base pages, and the arm's."""
         base, other = self._pair()[::-1] if swapped else self._pair()
+        allow()
         try:
             with ExitStack() as stack:
                 self._start(stack, base, EQUAL)
@@ -165,6 +169,7 @@ class PostgresqlSubject:
                         first, second = both.map(stack.enter_context, (self._clients(base), self._clients(other)))
                     except BaseException:  # Ctrl-C comes to this thread alone, which waits for both
                         stop_all()
+                        both.shutdown(cancel_futures=True)
                         raise
                 _check_pages(first, EQUAL)
                 _check_pages(second, arm)

@@ -16,9 +16,9 @@ from typing import Final
 
 import psycopg
 
-from hugeplan.measuring.control import ANSWER_SECONDS, ControlConnection
+from hugeplan.measuring.control import ControlConnection
 from hugeplan.measuring.user_programs import (
-    LOAD_SECONDS,
+    ANSWER_SECONDS,
     SAID_SECONDS,
     as_user,
     created,
@@ -26,6 +26,7 @@ from hugeplan.measuring.user_programs import (
     give,
     is_copied,
     is_done,
+    load_seconds,
     said_by,
     smaps_of,
     text_of,
@@ -129,20 +130,18 @@ class Server:
         self._nice = ["nice", "-n", str(niceness)] if niceness and os.geteuid() == 0 else []
         self.data = folder / "data"
         self.held = folder
+        self.load_seconds = load_seconds(max(shape.data_bytes, shape.pool_bytes))  # a server's own word may be any
 
     def command(self, *words: str) -> list[str]:
         """The command line of one of PostgreSQL's programs, with the wanted priority and user."""
         return [*self._nice, *as_user(self.user, self.held), str(self.programs / words[0]), *words[1:]]
 
-    def _run(self, *words: str, seconds: float = SAID_SECONDS) -> str:
+    def run(self, *words: str, seconds: float = SAID_SECONDS) -> str:
+        """Run a PostgreSQL program in the server's folder; what it printed. ServerError, OSError: it took longer."""
         status, said = said_by(self.command(*words), seconds=seconds)
         if status != 0:
             raise ServerError(f"{words[0]} failed: {[f'status {status}', *said.strip().splitlines()][-1]}")
         return said
-
-    def run(self, *words: str) -> str:
-        """Run a PostgreSQL program that loads data, in the server's folder; what it printed. ServerError, OSError."""
-        return self._run(*words, seconds=LOAD_SECONDS)
 
     def prepare(self) -> None:
         """Initialise the data folder and load the table, unless an earlier run left it complete."""
@@ -152,12 +151,12 @@ class Server:
         self.held = give(self.folder, self.user)
         # initdb's trial servers would take pages that were reserved for another; older ones have no such option.
         without = ("--set=huge_pages=off",) if self.version >= 16 else ()
-        self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "-N", *without)
+        self.run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "-N", *without)
         with self.running("off"):
             if self._load_other is not None:
                 self._load_other(self)
             else:
-                with self.connect(LOAD_SECONDS) as connection:
+                with self.connect(self.load_seconds) as connection:
                     self._load(connection)
         created(self.held / "loaded").close()
 
@@ -167,7 +166,7 @@ class Server:
             return
         remove(self.folder)
         self.held = give(self.folder, self.user)
-        if not is_copied(other.folder, self.folder, self.user):
+        if not is_copied(other.folder, self.folder, self.user, self.load_seconds):
             raise ServerError(f"{other.folder} could not be copied to {self.folder}")
 
     def _load(self, connection: ControlConnection) -> None:
@@ -220,7 +219,7 @@ class Server:
             return -(-(self.shape.pool_bytes * 13 // 12 + (64 << 20)) // page_bytes)
         self.configure("off")
         size = f"huge_page_size={page_bytes // 1024}kB"
-        out = self._run("postgres", "-D", str(self.data), "-c", size, "-C", "shared_memory_size_in_huge_pages")
+        out = self.run("postgres", "-D", str(self.data), "-c", size, "-C", "shared_memory_size_in_huge_pages")
         return int(re.findall(r"^[0-9]{1,9}$", out, re.MULTILINE)[-1])
 
     @contextmanager
@@ -229,13 +228,13 @@ class Server:
         self.configure(huge_pages, page_bytes)
         log = self.folder / "log"
         try:
-            self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-l", str(log), "start")
+            self.run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-l", str(log), "start")
         except ServerError as problem:
             raise ServerError(f"the server did not start: {_last_reason(self.held / log.name) or problem}") from problem
         try:
             yield
         finally:
-            self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-m", "fast", "stop")
+            self.run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-m", "fast", "stop")
 
     def connect(self, answer_seconds: float = ANSWER_SECONDS, count: int = 1) -> ControlConnection:
         """So many control connections in autocommit mode, whose answers take at most so long each.
@@ -275,7 +274,7 @@ class Server:
 
     def prewarm(self) -> None:
         """Read the table and its index into the buffer pool, in file order."""
-        with self.connect(LOAD_SECONDS) as connection:
+        with self.connect(self.load_seconds) as connection:
             try:
                 connection.execute("create extension if not exists pg_prewarm")
                 relations = connection.execute(_WITH_INDEXES)

@@ -17,10 +17,12 @@ from typing import Any, BinaryIO, Final
 from hugeplan.unprivileged import words_before
 
 VARIABLE: Final = "HUGEPLAN_TRIAL"
+ANSWER_SECONDS: Final = 600.0
 SAID_SECONDS: Final = 900.0
 """Longer than pg_ctl waits for a server."""
 LOAD_SECONDS: Final = 86_400.0
-"""For what takes as long as the data set is large."""
+"""For a user's own SQL, and the most for anything."""
+_SLOW_BYTES_PER_SECOND: Final = 10e6
 _LOOK_SECONDS: Final = 60.0
 _END_SECONDS: Final = 2.0
 _ASKED_SECONDS: Final = 5.0
@@ -30,6 +32,12 @@ _MOST_SAID_BYTES: Final = 1 << 16
 _MOST_MAPS_BYTES: Final = 64 << 20
 """The kernel's 65,530 mappings of a process have about 50 MB."""
 _VARIABLES: Final = frozenset({"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", VARIABLE})
+
+
+def load_seconds(data_bytes: int) -> float:
+    """How long, s, loading, copying or reading so many bytes may take: a stopped process of the server's user takes
+    them all, and the node's huge pages with it."""
+    return min(LOAD_SECONDS, ANSWER_SECONDS + data_bytes / _SLOW_BYTES_PER_SECOND)
 
 
 def created(path: Path) -> BinaryIO:
@@ -110,10 +118,11 @@ def give(folder: Path, user: str) -> Path:
     return Path(f"/proc/{os.getpid()}/fd/{held}")
 
 
-def is_copied(source: Path, target: Path, user: str) -> bool:
-    """Copy a server's folder, as its user: who owns it may put links there meanwhile, which root would follow."""
+def is_copied(source: Path, target: Path, user: str, seconds: float) -> bool:
+    """Copy a server's folder, as its user: who owns it may put links there meanwhile, which root would follow. OSError
+    where it takes longer."""
     copying = [*as_user(user), "cp", "-a", "--reflink=auto", f"{source}/.", str(target)]
-    return said_by(copying, seconds=LOAD_SECONDS)[0] == 0
+    return said_by(copying, seconds=seconds)[0] == 0
 
 
 def said_by(

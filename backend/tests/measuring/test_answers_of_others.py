@@ -22,7 +22,7 @@ import pytest
 from hugeplan.measuring import control
 from hugeplan.measuring.postgresql_clients import Pgbench
 from hugeplan.measuring.postgresql_server import Server
-from hugeplan.measuring.user_programs import said_by, smaps_of
+from hugeplan.measuring.user_programs import LOAD_SECONDS, load_seconds, said_by, smaps_of
 
 #: AuthenticationOk, server_version, client_encoding, BackendKeyData, ReadyForQuery (PostgreSQL's protocol 3.0).
 HELLO = b"".join(
@@ -36,6 +36,12 @@ HELLO = b"".join(
     )
 )
 Answering = Callable[[socket.socket], None]
+
+
+@pytest.fixture(autouse=True)
+def _all_may_begin() -> Iterator[None]:
+    yield
+    control.allow()
 
 
 def endless(client: socket.socket) -> None:
@@ -146,6 +152,29 @@ def test_a_wait_of_another_thread_ends_where_all_are_to_end(tmp_path: Path) -> N
         time.sleep(0.2)
         control.stop_all()
         assert isinstance(waiting.exception(10), psycopg.OperationalError)
+        assert connection.closed, "or who ends its clients asks it, and what that says hides the Ctrl-C"
+
+
+def test_nobody_begins_to_wait_once_all_are_to_end(tmp_path: Path) -> None:
+    """Two servers are warmed one after the other: the second connected after Ctrl-C, and was waited for."""
+    with listener(tmp_path, silent, hello=b"") as server:
+        control.stop_all()
+        with pytest.raises(psycopg.OperationalError, match="the trial ends"):
+            server.connect()
+        control.allow()
+        with ThreadPoolExecutor(1) as other:
+            waiting = other.submit(server.connect)
+            time.sleep(0.2)
+            assert not waiting.done()
+            control.stop_all()
+            assert isinstance(waiting.exception(10), psycopg.OperationalError)
+
+
+def test_what_takes_as_long_as_data_are_large_has_no_day() -> None:
+    """Who stops a server's process holds the trial's huge pages, and every apply of the node, so long."""
+    assert load_seconds(2 << 30) < 1000
+    assert load_seconds(100 << 30) > 7200
+    assert load_seconds(1 << 50) == LOAD_SECONDS
 
 
 @pytest.mark.parametrize("value", [b"", b"nan", b"inf", b"1e999", b"[]"])
@@ -176,6 +205,30 @@ def test_notifications_are_not_kept(tmp_path: Path) -> None:
     with listener(tmp_path, notifying) as server, server.connect() as connection:
         for number in range(12):
             connection.execute(f"select {number}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        (23, b"1e9", "ValueError: invalid literal"),
+        (25, b"\xff\xfe", "UnicodeDecodeError: 'utf-8' codec"),
+        (2950, b"zz", "ValueError: Invalid UUID"),
+        (114, b"[" * 100_000, "RecursionError: maximum recursion"),
+    ],
+)
+def test_what_cannot_be_read_is_said_as_what_it_is(tmp_path: Path, kind: int, value: bytes, said: str) -> None:
+    def answer(client: socket.socket) -> None:
+        column = b"a\x00" + struct.pack("!ihihih", 0, 0, kind, -1, -1, 0)
+        client.sendall(b"T" + struct.pack("!ih", len(column) + 6, 1) + column)
+        client.sendall(b"D" + struct.pack("!ihi", len(value) + 10, 1, len(value)) + value + DONE)
+        silent(client)
+
+    with (
+        listener(tmp_path, answer) as server,
+        server.connect(5.0) as connection,
+        pytest.raises(psycopg.OperationalError, match=f"^the trial's server answered with what cannot be read.*{said}"),
+    ):
+        connection.execute("select 1")
 
 
 def rss_bytes() -> int:

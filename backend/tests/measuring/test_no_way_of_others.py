@@ -149,7 +149,7 @@ try:
 except OSError:
     pass
 """
-RUN = "server.command = lambda *_: ['true']; server._run()"
+RUN = "server.command = lambda *_: ['true']; server.run()"
 REMOVE = """
 try:
     workplace.remove(folder)
@@ -270,7 +270,7 @@ def test_what_is_root_until_it_is_the_user_starts_in_no_folder_of_that_users(
         mysql.pool_bytes, mysql.settings = 1, {}
         server.held = mysql.held = give(place / "a", "nobody")
         path = os.environ["PATH"].removesuffix("::bin")
-        assert server._run("says") == f"{NOBODY} {place}/a {path} /opt/x\n"
+        assert server.run("says") == f"{NOBODY} {place}/a {path} /opt/x\n"
         with (
             pytest.raises(MariadbError, match=rf"did not start: {NOBODY} {place}/a "),
             mysql.running(large_pages=False, thp=False),
