@@ -42,7 +42,7 @@ _BASE_NAMES: Final = frozenset({"4K", "16K", "64K", "base"})
 EPILOG: Final = """\
 exit status:
   0    measured: every page size that could be tried has an interval of at most 2 points
-  1    failed, or the memory does not suffice; everything is given back
+  1    failed, or the memory does not suffice; everything is given back, what was measured until then is written
   2    wrong input
   3    too noisy: an interval is wider, or equal pages differ from equal pages
   130  interrupted; what was measured until then is written
@@ -133,6 +133,8 @@ def run(arguments: argparse.Namespace) -> int:
     if measured.stopped == "interrupted" and not any(arm.blocks for arm in measured.arms):
         sys.stderr.write("hugeplan trial: interrupted before a block was measured: there is nothing to write\n")
         return EXIT_INTERRUPTED
+    if measured.failure is not None:
+        sys.stderr.write(f"hugeplan trial: {measured.failure}; what was measured until then counts\n")
     from hugeplan.cli.trial_document import written  # noqa: PLC0415 - pydantic, not needed for what failed
 
     document = written(arguments, measured, about)
@@ -141,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         print(post(arguments.to, document, arguments.token_file), file=sys.stderr)
     if measured.stopped == "interrupted":
-        return EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED if measured.failure is None else EXIT_FAILED
     tried = [arm for arm in measured.arms if arm.blocks and arm.name != "equal"]
     usable = all(measured.is_usable(arm) for arm in tried) and not measured.noise_refutes()
     return 0 if usable else EXIT_TOO_NOISY

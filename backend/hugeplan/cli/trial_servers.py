@@ -50,7 +50,8 @@ def prepared(
         else:
             subject, programs = mariadb.MariadbSubject(plan, folder, say), plan.program.parent
         subject.prepare(arms)
-        say(f"{engine_named(engine).title} {subject.release} of {programs}, {clients} clients")
+        release = subject.release  # before the measurement, which is not lost with it
+        say(f"{engine_named(engine).title} {release} of {programs}, {clients} clients")
         shape = TrialShape(
             operation_class="script" if is_script else "key_lookup",
             row_bytes=None if is_script else row_bytes,
@@ -58,7 +59,7 @@ def prepared(
             pool_bytes=plan.pool_bytes,
             clients=clients,
         )
-        return subject, lambda started, seed: About(engine, subject.release, shape, started, seed)
+        return subject, lambda started, seed: About(engine, release, shape, started, seed)
 
     return make
 

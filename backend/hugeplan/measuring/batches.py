@@ -10,14 +10,25 @@ from typing import Final, Protocol
 
 MOST_PAIRS: Final = 100
 """A start is then known to a tenth of what one pair scatters, and the document of a trial of hours stays small."""
+_MOST: Final = 1e14
+"""A tenth of what a document of a trial takes, which rounds. The inverse is as far away, for a time as a rate."""
+
+
+class BatchError(Exception):
+    """Whoever is measured gave numbers for a batch that are none; the message has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch: operations per second and ns of CPU time per operation."""
+    """One batch: operations per second and ns of CPU time per operation. BatchError where they are no such numbers."""
 
     rate: float
     cpu_ns: float
+
+    def __post_init__(self) -> None:
+        if not all(1.0 / _MOST < number < _MOST for number in (self.rate, self.cpu_ns)):
+            said = f"{self.rate:g} operations per second, {self.cpu_ns:g} ns of CPU time each"
+            raise BatchError(f"what a batch is said to have done cannot be compared: {said}")
 
 
 def clients_per_cpu(clients: int, cpus: Sequence[int]) -> dict[int, int]:

@@ -31,6 +31,8 @@ from typing import Final
 ALPHA: Final = 0.05
 _MIXTURE: Final = 1.0
 """c squared: the weight of the mixture, in blocks. At 1 the interval is near its narrowest between 10 and 60 blocks."""
+_MOST_LOGARITHM: Final = 30.0
+"""A larger gain, 1e15 per cent, has more digits than are printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,6 @@ def as_gain(logarithms: Interval) -> Interval:
     """An interval of logarithms of ratios as gains in per cent: log 1.05 is +5."""
 
     def gain(value: float) -> float:
-        return 100.0 * math.expm1(value) if value < 700.0 else math.inf
+        return 100.0 * math.expm1(value) if value < _MOST_LOGARITHM else math.inf
 
     return Interval(gain(logarithms.low), gain(logarithms.likely), gain(logarithms.high))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.measuring import room
-from hugeplan.measuring.batches import Side
+from hugeplan.measuring.batches import BatchError, Side
 from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, release_of, rows_of
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.sysbench_clients import Sysbench
@@ -117,7 +117,7 @@ class MariadbSubject:
             self._servers = (first, second)
             with first.running(large_pages=False, thp=False):
                 self._calibrate(first)
-        except MariadbError as problem:
+        except (BatchError, MariadbError) as problem:
             raise TrialError(str(problem)) from problem
         self.say(f"{format_bytes(self.data_bytes)} of data loaded twice in {time.monotonic() - begin:.0f} s")
 
@@ -138,7 +138,7 @@ class MariadbSubject:
         try:
             with ExitStack() as stack:
                 yield self._start(stack, base, EQUAL), self._start(stack, other, arm)
-        except MariadbError as problem:
+        except (BatchError, MariadbError) as problem:
             raise TrialError(str(problem)) from problem
 
     def _start(self, stack: ExitStack, server: MariadbServer, arm: str) -> Side:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from typing import Final
 from hugeplan.measuring.user_programs import (
     apart,
     as_user,
+    cpu_ns_of,
     created,
     ended,
     give,
@@ -51,7 +52,6 @@ LARGEST_ROW_BYTES: Final = 8000
 """Longer rows leave their page, which the lookup here does not mean to measure."""
 
 _START_SECONDS, _STOP_SECONDS = 300.0, 300.0
-_CPUCLOCK_SCHED: Final = 2
 
 
 class MariadbError(Exception):
@@ -217,13 +217,13 @@ class MariadbServer:
 
     def cpu_ns(self) -> int:
         """CPU time of the server with all its threads, also those that ended. MariadbError where it has ended."""
-        return cpu_ns_of(self.pid)
+        return cpu_ns([self.pid])
 
 
-def cpu_ns_of(pid: int) -> int:
-    """CPU time of a process and all its threads (clock_getcpuclockid(3)). MariadbError where it has ended."""
+def cpu_ns(pids: Sequence[int]) -> int:
+    """CPU time of processes with all their threads. MariadbError where one has ended."""
     try:
-        return time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
+        return sum(map(cpu_ns_of, pids))
     except OSError as problem:
         raise MariadbError("a program ended while it was measured") from problem
 

@@ -14,7 +14,7 @@ from typing import Final
 import psycopg
 
 from hugeplan.measuring import room
-from hugeplan.measuring.batches import Side
+from hugeplan.measuring.batches import BatchError, Side
 from hugeplan.measuring.control import allow, stop_all
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import Case, DriverClients, Pgbench, ScriptedPgbench, Workers, cases
@@ -121,7 +121,7 @@ class PostgresqlSubject:
                 self._data_bytes = first.data_bytes()
                 if plan.script:
                     self._calibrate(first)
-        except (ServerError, psycopg.Error) as problem:
+        except (BatchError, ServerError, psycopg.Error) as problem:
             raise TrialError(str(problem)) from problem
         self.say(f"{format_bytes(self._data_bytes)} of data loaded twice in {time.monotonic() - begin:.0f} s")
 
@@ -174,7 +174,7 @@ class PostgresqlSubject:
                 _check_pages(first, EQUAL)
                 _check_pages(second, arm)
                 yield first, second
-        except (ServerError, psycopg.Error) as problem:
+        except (BatchError, ServerError, psycopg.Error) as problem:
             raise TrialError(str(problem)) from problem
 
     def _start(self, stack: ExitStack, server: Server, arm: str) -> None:

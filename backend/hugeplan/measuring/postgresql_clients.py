@@ -21,7 +21,7 @@ from typing import BinaryIO, Protocol, Self
 
 from hugeplan.measuring.batches import Batch, clients_per_cpu
 from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
-from hugeplan.measuring.user_programs import apart, created, ended, text_of
+from hugeplan.measuring.user_programs import apart, cpu_ns_of, created, ended, text_of
 
 GATE = 4711
 PGBENCH_LOG = "pgbench.log"
@@ -123,12 +123,11 @@ def _is_complete(pid: int, server: Server) -> bool:
 
 
 def _cpu_ns(pids: Sequence[int]) -> int:
-    """CPU time of processes with all their threads, from the scheduler's own account."""
-    total = 0
-    for pid in pids:
-        for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            total += int(task.read_text(encoding="ascii").split()[0])
-    return total
+    """CPU time of processes with all their threads. ServerError where one has ended."""
+    try:
+        return sum(map(cpu_ns_of, pids))
+    except OSError as problem:
+        raise ServerError("a program ended while it was measured") from problem
 
 
 def _pin(pids: Sequence[int], cpus: Sequence[int], *, exclusive: bool) -> None:

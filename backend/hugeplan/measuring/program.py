@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hugeplan.measuring.batches import Batch, Side
+from hugeplan.measuring.batches import Batch, BatchError, Side
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
 from hugeplan.measuring.workplace import note_session
@@ -94,13 +94,17 @@ class _Runs:
             seconds = max(time.perf_counter() - begin, _LEAST_SECONDS)
             output.seek(max(0, output.tell() - _TAIL_BYTES))
             text = output.read().decode("utf-8", "replace")
+        own_error = TrialError if self.arm == EQUAL else ArmError
         if status != 0:
             lines = text.strip().splitlines()
-            why = f"{launch.command[0]} ended with status {status}: {lines[-1][:200] if lines else 'it said nothing'}"
-            raise TrialError(why) if self.arm == EQUAL else ArmError(why)
+            said = lines[-1][:200] if lines else "it said nothing"
+            raise own_error(f"{launch.command[0]} ended with status {status}: {said}")
         metric = self.subject.metric
         rate = 1.0 / seconds if metric is None else metric.rate_in(text)
-        return Batch(rate, max(cpu_seconds, _LEAST_SECONDS) * 1e9)
+        try:
+            return Batch(rate, max(cpu_seconds, _LEAST_SECONDS) * 1e9)
+        except BatchError as problem:
+            raise own_error(str(problem)) from problem
 
 
 def run_once(launch: Launch, output: int, folder: Path) -> tuple[int, float]:

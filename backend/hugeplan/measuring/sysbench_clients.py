@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from hugeplan.measuring.batches import Batch, clients_per_cpu
-from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, cpu_ns_of, last_error
+from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, cpu_ns, last_error
 from hugeplan.measuring.user_programs import apart, created, ended
 
 _NOTHING, _SCAN = 0, -1
@@ -139,7 +139,7 @@ class Sysbench:
         return Batch(events / max(seconds, 1e-6), used / events)
 
     def _cpu_ns(self) -> int:
-        return self.server.cpu_ns() + sum(cpu_ns_of(process.pid) for process, _ in self._runs)
+        return cpu_ns([self.server.pid, *(process.pid for process, _ in self._runs)])
 
     def _order(self, orders: Sequence[int]) -> list[tuple[float, float]]:
         pipe = self._odd if self._batches % 2 else self._even

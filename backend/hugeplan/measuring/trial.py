@@ -27,6 +27,8 @@ NARROW_POINTS: Final = 1.0
 """An interval so wide ends the measurement of a page size: the gain is known to a point of throughput."""
 USABLE_POINTS: Final = 2.0
 """An interval wider than this is reported as too noisy."""
+_MOST_RATIO: Final = 1e4
+"""Of a block, which the document of a trial takes."""
 _FAILURES_IN_A_ROW: Final = 3
 
 
@@ -95,12 +97,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All arms and why the measurement stopped: ``narrow``, ``time`` or ``interrupted``."""
+    """All arms and why the measurement stopped: ``narrow``, ``time`` or ``interrupted``, by a signal or a failure."""
 
     arms: tuple[Arm, ...]
     stopped: str
     seconds: float
     by_cpu: bool
+    failure: str | None = None
 
     @property
     def equal(self) -> Arm:
@@ -145,13 +148,14 @@ def run(
     say: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measured:
-    """Measure every arm beside base pages, and base pages beside base pages. Ctrl-C ends it with what there is.
+    """Measure every arm beside base pages, and base pages beside base pages. Ctrl-C ends it with what there is, and
+    after the first block any failure, too.
 
     A block that an exception ends is not counted. TrialError where not one page size can be measured.
     """
     arms = [Arm(EQUAL), *(Arm(name) for name in arm_names)]
     draw = random.Random(seed)  # noqa: S311 - a fair coin, no secret
-    begin, stopped = clock(), "narrow"
+    begin, stopped, failure = clock(), "narrow", None
     by_cpu = subject.by_cpu
     try:
         while wanted := _unfinished(arms, limits, by_cpu=by_cpu):
@@ -163,10 +167,15 @@ def run(
             _measure_block(subject, arm, draw, clock, say)
     except KeyboardInterrupt:
         stopped = "interrupted"
+    except Exception as problem:
+        if not any(arm.blocks for arm in arms):
+            raise
+        is_known = isinstance(problem, (TrialError, OSError))
+        stopped, failure = "interrupted", str(problem) if is_known else f"{type(problem).__name__}: {problem}"
     compared = [arm for arm in arms if arm.name != EQUAL]
     if compared and all(arm.skipped and not arm.blocks for arm in compared):
         raise TrialError("; ".join(f"{arm.name}: {arm.skipped}" for arm in compared))
-    return Measured(tuple(arms), stopped, clock() - begin, by_cpu)
+    return Measured(tuple(arms), stopped, clock() - begin, by_cpu, failure)
 
 
 def _unfinished(arms: Sequence[Arm], limits: Limits, *, by_cpu: bool) -> list[Arm]:
@@ -215,8 +224,13 @@ def _measure_block(
             arm.skipped = str(problem)
         say(f"{arm.name}: {problem}")
         return
+    block = Block(tuple(pairs), swapped, clock() - begin, others)
+    if any(abs(block.value(by_cpu=by_cpu)) > math.log(_MOST_RATIO) for by_cpu in (True, False)):
+        raise TrialError(
+            f"one side did {_MOST_RATIO:,.0f} times the other's work or more: that is no page size's doing"
+        )
     arm.failures = 0
-    arm.blocks.append(Block(tuple(pairs), swapped, clock() - begin, others))
+    arm.blocks.append(block)
     now = arm.gain(by_cpu=subject.by_cpu)
     if math.isfinite(now.width):
         say(f"{arm.name}: {len(arm.blocks)} blocks, {now.likely:+z.1f} % ({now.low:+z.1f} to {now.high:+z.1f})")

@@ -40,6 +40,15 @@ def test_output_without_a_number_is_an_error(printed: str, tmp_path: Path) -> No
         one_batch(tmp_path, f"print({printed!r})", Metric(pattern=re.compile(r"score: ([\d.,]+)")))
 
 
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("printed", ["inf", "1e308", "1e-320", "5e-324"])
+def test_a_number_that_no_document_takes_is_a_sentence(printed: str, lower: bool, tmp_path: Path) -> None:
+    """What it had measured until then was lost to an internal error, at the end of all minutes."""
+    metric = Metric(pattern=re.compile(r"(\S+)"), lower_is_better=lower)
+    with pytest.raises(ArmError, match="cannot be compared"):
+        one_batch(tmp_path, f"print({printed!r})", metric, arm="huge")
+
+
 def test_a_failing_program_says_why(tmp_path: Path) -> None:
     with pytest.raises(TrialError, match="status 3: no such heap"):
         one_batch(tmp_path, "print('no such heap'); raise SystemExit(3)")

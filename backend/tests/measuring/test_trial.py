@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import xml.etree.ElementTree as ET
@@ -18,10 +19,11 @@ from support.folders import folder_for_all
 
 from hugeplan.cli import main
 from hugeplan.cli.trial_document import About, written
-from hugeplan.cli.trial_text import picture, sentence, table
+from hugeplan.cli.trial_text import percent, picture, sentence, table
 from hugeplan.documents.trial import TrialShape
-from hugeplan.measuring.batches import MOST_PAIRS, Side
+from hugeplan.measuring.batches import MOST_PAIRS, Batch, BatchError, Side
 from hugeplan.measuring.busy import CpuTimes
+from hugeplan.measuring.confidence import Interval, as_gain
 from hugeplan.measuring.trial import LEAST_BLOCKS, Limits, Measured, TrialError, run
 
 TEN_MINUTES = Limits(600.0)
@@ -152,6 +154,39 @@ def test_an_interrupt_keeps_what_was_measured() -> None:
     measured = measure(Interrupted({"2M": 5.0}, 6), "2M")
     assert measured.stopped == "interrupted"
     assert sum(len(arm.blocks) for arm in measured.arms) == 8
+
+
+@pytest.mark.parametrize("problem", [TrialError("no word"), OSError("no word"), ValueError("no word")])
+def test_what_fails_keeps_what_was_measured(problem: Exception) -> None:
+    class Failing(SimulatedSubject):
+        starts = 0
+
+        @contextmanager
+        def sides(self, arm: str, *, swapped: bool) -> Iterator[tuple[Side, Side]]:
+            self.starts += 1
+            if self.starts > first:
+                raise problem
+            with super().sides(arm, swapped=swapped) as made:
+                yield made
+
+    first = 3
+    measured = measure(Failing({"2M": 5.0}, 6), "2M")
+    assert measured.stopped == "interrupted"
+    assert (measured.failure or "").endswith("no word")
+    assert sum(len(arm.blocks) for arm in measured.arms) == 3
+    first = 0
+    with pytest.raises(type(problem)):
+        measure(Failing({"2M": 5.0}, 6), "2M")
+
+
+def test_numbers_that_are_no_page_sizes_doing_end_it_with_a_sentence() -> None:
+    """Whoever is measured may say them: its clocks are its own."""
+    for rate, cpu_ns in ((math.nan, 1.0), (math.inf, 1.0), (1.0, 0.0), (1.0, -1.0), (1e15, 1.0), (1.0, 1e-320)):
+        with pytest.raises(BatchError, match="cannot be compared"):
+            Batch(rate, cpu_ns)
+    with pytest.raises(TrialError, match="no page size"):
+        measure(SimulatedSubject({"2M": 1e7}, 6), "2M", limits=Limits(20.0))
+    assert percent(as_gain(Interval(-90.0, 0.1, 90.0))).startswith("+10.5 %")
 
 
 def test_the_picture_shows_every_pair() -> None:
