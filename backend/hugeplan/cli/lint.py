@@ -59,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the report; 1 when a rule is broken that makes a file wrong."""
     context = context_of(arguments)
-    reports = lint([source for name in arguments.files for source in _sources(name, context)], context)
+    unread = list[Path]()
+    reports = lint([source for name in arguments.files for source in _sources(name, context, unread)], context)
     if arguments.format == "json":
         print(json.dumps(as_json(reports), indent=2, ensure_ascii=False))
     elif arguments.format == "sarif":
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(_diff(reports))
     if arguments.fix:
         _write_fixed(reports)
-    if any(report.unreadable is not None for report in reports):
+    if unread or any(report.unreadable is not None for report in reports):
         return EXIT_WRONG_INPUT
     is_wrong = any(p.rule.severity is Severity.WRONG for report in reports for p in report.problems)
     return EXIT_FAILED if is_wrong else 0
@@ -117,23 +118,40 @@ def numa_nodes(text: str) -> tuple[int, ...]:
     raise InputError(f"--numa-nodes: {text!r} is not valid; expected a number from 1 to 1024, or ids such as 0,1,8")
 
 
-def _sources(name: str, context: Context) -> list[Source]:
-    """The file of that name, or the files of a folder that are of a kind the linter knows."""
+def _sources(name: str, context: Context, unread: list[Path]) -> list[Source]:
+    """The file of that name, or the files of a folder that are of a kind the linter knows.
+
+    Which of these cannot be read is said and put into ``unread``: one hides no findings in the others.
+    """
     folder = Path(name)
     if name == "-" or not folder.is_dir():
         return [_source(name)]
     paths = []
     for path in folder.rglob("*"):
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1]):
+        if _is_file(path) and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1]):
             paths.append(path)
         if len(paths) > MAX_FILES:
             raise InputError(f"{name}: more than {MAX_FILES} files; name a folder with fewer, or the files themselves")
-    known = [source for path in sorted(paths) if (source := _known(path, context)) is not None]
+    known = list[Source]()
+    before = len(unread)
+    for path in sorted(paths):
+        try:
+            known += filter(None, [_known(path, context)])
+        except InputError as error:
+            sys.stderr.write(f"hugeplan lint: {error}; this file is left out\n")
+            unread.append(path)
     if not known:
         raise InputError(f"{name}: none of the {len(paths)} files in this folder is of a kind that the linter knows")
-    if left_out := len(paths) - len(known):
+    if left_out := len(paths) - len(known) - len(unread) + before:
         sys.stderr.write(f"hugeplan lint: {name}: {left_out} of {len(paths)} files are of no kind that it knows\n")
     return known
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # in a folder that may not be entered: who reads it says why
+        return True
 
 
 def _known(path: Path, context: Context) -> Source | None:

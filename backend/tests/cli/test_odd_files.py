@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.folders import folder_for_all
 
 from hugeplan.cli import InputError, files, main
 
@@ -22,6 +23,32 @@ def test_what_was_found_in_a_folder_is_a_file_with_a_size(tmp_path: Path, capfd:
     assert files.read_found(tmp_path / "cmdline") == KERNEL_LINE.encode()
     assert main(["lint", str(tmp_path)]) in {0, 1}
     assert "1 of 2 files are of no kind" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone makes another user's files")
+@pytest.mark.parametrize("user", [0, 65534])
+def test_one_file_that_cannot_be_read_hides_nothing(user: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """A user's link among root's files hid what is wrong with them."""
+    with folder_for_all() as folder:
+        folder.chmod(0o755)
+        (folder / "a.conf").write_text("vm.nr_hugepages = x\n")
+        theirs = folder / "b"
+        theirs.mkdir()
+        (theirs / "x.conf").symlink_to("/etc/shadow")
+        (theirs / "shut").mkdir(mode=0o600)
+        (theirs / "shut/y.conf").touch()
+        os.chown(theirs, 65534, 65534)
+        os.chown(theirs / "x.conf", 65534, 65534, follow_symlinks=False)
+        (theirs / "shut").chmod(0o644)
+        os.seteuid(user)
+        try:
+            assert main(["lint", str(folder)]) == 2
+        finally:
+            os.seteuid(0)
+    out, said = capfd.readouterr()
+    assert "1 wrong" in out
+    assert "b/x.conf: Permission denied" in said
+    assert ("y.conf: Permission denied; this file is left out" in said) is (user != 0)
 
 
 def test_a_file_without_an_end_is_not_kept() -> None:
