@@ -32,7 +32,7 @@ MAX_INTERIM_ANSWERS = 10
 IDLE_ERRORS = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
 """What a kept connection answers with when the server closed it meanwhile: the request is sent again on a new one."""
 
-_NAMES = re.compile(r"(.+\.)?localhost(\.localdomain)?|localhost[46](\.localdomain[46]?)?|ipv?6-(localhost|loopback)")
+_NAMES = re.compile(r"(.+\.)?localhost[46]?(\.localdomain[46]?)?|ipv?6-(localhost|loopback)")
 """Also what Debian (ip6-), SUSE (ipv6-) and Red Hat (4 and 6) call this machine in /etc/hosts."""
 _HOSTS = Path("/etc/hosts")
 _MOST_HOSTS_BYTES = 1 << 20
@@ -80,14 +80,12 @@ def _is_own(numbers: str) -> bool:
 
 def _is_own_by_hosts(name: str) -> bool:
     """Whether /etc/hosts, in its first MiB, gives a name this machine's addresses and no other."""
-    try:
-        with _HOSTS.open("rb") as file:
-            text = file.read(_MOST_HOSTS_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return False
-    lines = (line.partition("#")[0].lower().split() for line in text.splitlines())
-    found = [words[0] for words in lines if any(word.rstrip(".") == name for word in words[1:])]
-    return bool(found) and all(map(_is_own, found))
+    with suppress(OSError), _HOSTS.open("rb") as file:
+        text = file.read(_MOST_HOSTS_BYTES).decode("utf-8", "replace").lower()
+        lines = [line.partition("#")[0].split() for line in text.splitlines()]
+        found = [words[0] for words in lines if any(word.rstrip(".") == name for word in words[1:])]
+        return bool(found) and all(map(_is_own, found))
+    return False
 
 
 def is_bypassed(host: str, no_proxy: str) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_NAMES: Final = re.compile(
-    r"(.+\.)?localhost(\.localdomain)?|localhost[46](\.localdomain[46]?)?|ipv?6-(localhost|loopback)"
-)
+_NAMES: Final = re.compile(r"(.+\.)?localhost[46]?(\.localdomain[46]?)?|ipv?6-(localhost|loopback)")
 """Also what Debian (ip6-), SUSE (ipv6-) and Red Hat (4 and 6) call this machine in /etc/hosts."""
 _HOSTS: Final = Path("/etc/hosts")
 _MOST_HOSTS_BYTES: Final = 1 << 20
@@ -39,11 +38,9 @@ def _is_own(numbers: str) -> bool:
 
 def _is_own_by_hosts(name: str) -> bool:
     """Whether /etc/hosts, in its first MiB, gives a name this machine's addresses and no other."""
-    try:
-        with _HOSTS.open("rb") as file:
-            text = file.read(_MOST_HOSTS_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return False
-    lines = (line.partition("#")[0].lower().split() for line in text.splitlines())
-    found = [words[0] for words in lines if any(word.rstrip(".") == name for word in words[1:])]
-    return bool(found) and all(map(_is_own, found))
+    with suppress(OSError), _HOSTS.open("rb") as file:
+        text = file.read(_MOST_HOSTS_BYTES).decode("utf-8", "replace").lower()
+        lines = [line.partition("#")[0].split() for line in text.splitlines()]
+        found = [words[0] for words in lines if any(word.rstrip(".") == name for word in words[1:])]
+        return bool(found) and all(map(_is_own, found))
+    return False

@@ -98,7 +98,7 @@ def test_this_machine_is_known_however_it_is_spelled(
     hosts.write_bytes(b"127.0.1.1 DB.corp alias.\n::1 db.corp #far\nx lost\n127.0.0.1 two\n10.0.0.1 two far \xff\n")
     assert [host for host in HERE.split() if not is_here(host)] == []
     far = "10.0.0.1 128.1 fe80::1 ::ffff:10.0.0.1 example.org node-7.example.com xlocalhost localhost.example.org"
-    far += " two lost localhost5 localhost4.example.org x.localhost4"
+    far += " two lost localhost5 localhost4.example.org"
     assert [host for host in [*far.split(), "", ".", "a..b", "x" * 70, "a\0b"] if is_here(host)] == []
 
 
