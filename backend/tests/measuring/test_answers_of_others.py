@@ -157,15 +157,20 @@ def test_a_wait_of_another_thread_ends_where_all_are_to_end(tmp_path: Path) -> N
 
 def test_nobody_begins_to_wait_once_all_are_to_end(tmp_path: Path) -> None:
     """Two servers are warmed one after the other: the second connected after Ctrl-C, and was waited for."""
-    with listener(tmp_path, silent, hello=b"") as server:
+    connected = threading.Event()
+
+    def answer(client: socket.socket) -> None:
+        connected.set()
+        silent(client)
+
+    with listener(tmp_path, answer, hello=b"") as server:
         control.stop_all()
         with pytest.raises(psycopg.OperationalError, match="the trial ends"):
             server.connect()
         control.allow()
         with ThreadPoolExecutor(1) as other:
             waiting = other.submit(server.connect)
-            time.sleep(0.2)
-            assert not waiting.done()
+            assert connected.wait(30)
             control.stop_all()
             assert isinstance(waiting.exception(10), psycopg.OperationalError)
 
