@@ -70,7 +70,7 @@ async def test_no_code_comes_from_the_folder_that_root_works_in(
     assert not (tmp_path / "ran").exists()
     texts = [path.read_text() for path in Path(hugeplan.__file__).parent.rglob("*.py")]
     starting = [text for text in texts if re.search(r'"-m",\s+"hugeplan', text)]
-    assert len(starting) == 4
+    assert len(starting) >= 5
     assert all("own_path()" in text for text in starting)
 
 
