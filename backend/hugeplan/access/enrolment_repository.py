@@ -93,12 +93,15 @@ async def remembered(session: ReadSession, machine: Machine) -> Remembered:
     )
 
 
-async def earlier(session: ReadSession, node_machine_id: str, claim_sha256: bytes | None) -> EnrolmentRequestRow | None:
-    """The request that this machine made before with the same claim."""
+async def earlier(
+    session: WriteSession, node_machine_id: str, claim_sha256: bytes | None
+) -> EnrolmentRequestRow | None:
+    """The request that this machine made before with the same claim. Who decides on it waits for the transaction."""
     statement = select(EnrolmentRequestRow).where(
         EnrolmentRequestRow.node_machine_id == node_machine_id,
         EnrolmentRequestRow.claim_sha256.is_not_distinct_from(claim_sha256),
     )
+    statement = statement.with_for_update()
     row: EnrolmentRequestRow | None = await session.scalar(statement)
     return row
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -187,6 +188,20 @@ class TestTheAdministratorsWord:
         assert (await enroller.post(ENROL, json=thief)).status_code == 409
         assert (await enroller.post(ENROL, json=asker)).status_code == 201
         assert await requests(admin) == []
+
+    async def test_at_the_moment_of_the_enrolment_is_kept_or_came_too_late(
+        self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient
+    ) -> None:
+        for n in range(20):
+            asker = asking(boot_id=None, clone_hints=None, claim=f"{n:043}")
+            assert (await enroller.post(ENROL, json=asker)).status_code == 409
+            (asked,) = [one for one in await requests(admin) if one["decision"] is None]
+            word = f"{ENROL}/requests/{asked['id']}/decision"
+            assert (await admin.post(word, json={"decision": "approved"})).status_code == 200
+            enrolled, refused = await asyncio.gather(
+                enroller.post(ENROL, json=asker), admin.post(word, json={"decision": "refused"})
+            )
+            assert (enrolled.status_code, refused.status_code) in {(201, 404), (403, 200)}
 
     async def test_turns_away(self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
         assert (await enroller.post(ENROL, json=asking(node_name="x"))).status_code == 409

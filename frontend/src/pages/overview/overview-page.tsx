@@ -15,7 +15,7 @@ import { ErrorState } from "@/components/ui/states";
 import { Term, TermMark } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
-import { formatCount, formatCounted, formatShare, NBSP } from "@/lib/units";
+import { formatCount, formatCounted, formatShare } from "@/lib/units";
 import type { NodeSelection } from "@/search";
 import { ChangesCard } from "./changes-card";
 import { fleetHeadline, fleetParts } from "./fleet-summary";
@@ -173,18 +173,20 @@ function FleetStats({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelectio
         value={formatShare(fleet.nodes_measured / fleet.nodes)}
         note={
           <>
-            {fleet.nodes_fractured > 0 ? (
-              <TextLink to="/nodes" search={{ ...scope, finding: "fractured_guest" }}>
-                {formatCount(fleet.nodes_fractured)} fractured
-              </TextLink>
-            ) : // Only a measured node tells.
-            fleet.nodes_measured === 0 ? (
-              "fractured: unknown"
-            ) : (
-              "none of them fractured"
-            )}
-            {NBSP}
-            <TermMark name="effective-page-size" of="fractured" />
+            {/* Only a measured node tells. */}
+            {fleet.nodes_fractured === 0 && (fleet.nodes_measured === 0 ? "fractured: " : "none of them ")}
+            <span className="hp-nowrap">
+              {fleet.nodes_fractured > 0 ? (
+                <TextLink to="/nodes" search={{ ...scope, finding: "fractured_guest" }}>
+                  {formatCount(fleet.nodes_fractured)} fractured
+                </TextLink>
+              ) : fleet.nodes_measured === 0 ? (
+                "unknown"
+              ) : (
+                "fractured"
+              )}{" "}
+              <TermMark name="effective-page-size" of="fractured" />
+            </span>
           </>
         }
       />
