@@ -257,7 +257,11 @@ class Settings(BaseSettings):
     ] = None
     oidc_scopes: Annotated[str, Field(description="Scopes to ask for.")] = "openid profile email"
     oidc_role_claim: Annotated[
-        str, Field(min_length=1, description="Claim of the ID token that holds a person's groups: a text or a list.")
+        str,
+        Field(
+            min_length=1,
+            description="Claim of the ID token, or else of UserInfo, that holds a person's groups: a text or a list.",
+        ),
     ] = "groups"
     oidc_role_map: Annotated[
         dict[str, Literal["viewer", "planner", "approver", "admin"]],

@@ -5,8 +5,10 @@ Source: OpenID Connect Core 1.0, sections 3.1 and 3.1.3.7; RFC 7636 (PKCE).
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
+import json
 import secrets
 import time
 import uuid
@@ -38,9 +40,13 @@ CALLBACK = "/api/v1/oidc/callback"
 LOGIN_SECONDS = 600
 METADATA_SECONDS = 3600.0
 TIMEOUT_SECONDS = 10.0
+ANSWER_SECONDS = 20.0
+"""Of a whole answer; TIMEOUT_SECONDS are those of each of its pieces."""
 MAX_ANSWER_BYTES = 256 * 1024
 LEEWAY_SECONDS = 60
 MOST_SUBJECT = 255  # OpenID Connect Core 1.0, section 2
+_NOT_CONFIRMED = "The OpenID provider did not confirm this login. Begin again."
+_AS_IT_IS = {"Accept": "application/json", "Accept-Encoding": "identity"}  # what is packed has no bound
 _ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 # Signatures that need the provider's private key. "none" and the symmetric ones are never among them.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -105,7 +111,7 @@ class Provider:
         endpoint = str(metadata["authorization_endpoint"])
         return Started(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", state)
 
-    async def finish(self, database: Database, *, code: str, state: str, cookie: str | None) -> Person:
+    async def finish(self, database: Database, *, code: str | None, state: str, cookie: str | None) -> Person:
         """The person who comes back. The login is used up first, confirmed or not.
 
         The provider is asked without a database connection: anybody may call back, and the pool is for all.
@@ -117,6 +123,8 @@ class Provider:
             begun = await repository.use_oidc_login(session, hash_secret(state), datetime.now(UTC))
         if begun is None:
             raise UnauthenticatedError("This login was used already, or took too long. Begin again.")
+        if code is None:
+            raise UnauthenticatedError(_NOT_CONFIRMED)
         nonce, verifier = begun
         claims = await self._confirm(code, nonce, verifier)
         return person_of(claims, self._settings)
@@ -142,15 +150,29 @@ class Provider:
         answer = await self._request("POST", str(metadata["token_endpoint"]), data=form, auth=given)
         token = answer.get("id_token")
         if not isinstance(token, str):
-            raise UnauthenticatedError("The OpenID provider did not confirm this login. Begin again.")
+            raise UnauthenticatedError(_NOT_CONFIRMED)
         from joserfc.errors import JoseError  # noqa: PLC0415 - __init__ says why
 
         try:
-            return await self._claims(token, nonce, answer.get("access_token"))
+            claims = await self._claims(token, nonce, answer.get("access_token"))
         except (JoseError, ValueError, KeyError) as error:
             raise UnauthenticatedError(
                 f"The OpenID provider's ID token is not valid ({type(error).__name__}). Begin again."
             ) from error
+        return claims if self._settings.oidc_role_claim in claims else await self._user_info(claims, answer)
+
+    async def _user_info(self, claims: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+        """The claims, and what the provider tells of the person elsewhere: many keep an ID token short.
+
+        Source: OpenID Connect Core 1.0, sections 5.3 and 5.4.
+        """
+        address, token = (await self._discover()).get("userinfo_endpoint"), answer.get("access_token")
+        if not isinstance(address, str) or not isinstance(token, str):
+            return claims
+        told = await self._request("GET", address, headers={"Authorization": f"Bearer {token}"})
+        if told.get("sub") != claims.get("sub"):  # section 5.3.2: it may be about somebody else
+            raise UnauthenticatedError(_NOT_CONFIRMED)
+        return told | claims
 
     async def _claims(self, token: str, nonce: str, access_token: object) -> dict[str, Any]:
         from authlib.oidc.core import CodeIDToken  # noqa: PLC0415 - __init__ says why
@@ -201,7 +223,9 @@ class Provider:
             self._keys = KeySet.import_key_set(found)
         return self._keys
 
-    async def _request(self, method: str, url: str, **rest: Any) -> dict[str, Any]:
+    async def _request(
+        self, method: str, url: str, headers: dict[str, str] | None = None, **rest: Any
+    ) -> dict[str, Any]:
         import httpx  # noqa: PLC0415 - __init__ says why
 
         parts = urlsplit(url)
@@ -211,18 +235,26 @@ class Provider:
         try:
             # A proxy of the environment leads out of the machine, never back into it.
             self._tls = self._tls or httpx.create_ssl_context()  # the system's certificates are read once
-            async with httpx.AsyncClient(verify=self._tls, timeout=TIMEOUT_SECONDS, trust_env=not is_near) as client:
-                answer = await client.request(method, url, **rest)
-        except httpx.HTTPError as error:
+            async with (
+                asyncio.timeout(ANSWER_SECONDS),
+                httpx.AsyncClient(verify=self._tls, timeout=TIMEOUT_SECONDS, trust_env=not is_near) as client,
+                client.stream(method, url, headers=_AS_IT_IS | (headers or {}), **rest) as answer,
+            ):
+                content = bytearray()
+                async for piece in answer.aiter_raw():
+                    content += piece
+                    if len(content) > MAX_ANSWER_BYTES:
+                        break
+        except (httpx.HTTPError, TimeoutError) as error:
             raise UnavailableError("The OpenID provider cannot be reached. Try again later.") from error
-        if len(answer.content) > MAX_ANSWER_BYTES or answer.status_code >= 500:
+        if len(content) > MAX_ANSWER_BYTES or answer.status_code >= 500:
             raise UnavailableError("The OpenID provider has a fault. Try again later.")
         try:
-            document = answer.json()
+            document = json.loads(content)
         except (ValueError, RecursionError):
             document = None
         if answer.status_code >= 400 or not isinstance(document, dict):
-            raise UnauthenticatedError("The OpenID provider did not confirm this login. Begin again.")
+            raise UnauthenticatedError(_NOT_CONFIRMED)
         return document
 
 

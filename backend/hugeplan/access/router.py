@@ -130,10 +130,13 @@ async def oidc_callback(
     settings: CurrentSettings,
     provider: CurrentProvider,
     *,
-    code: Annotated[str, Query(min_length=1, max_length=4096)],
+    code: Annotated[str | None, Query(min_length=1, max_length=4096)] = None,
     state: Annotated[str, Query(min_length=1, max_length=256)],
 ) -> RedirectResponse:
-    """Where the OpenID provider sends the browser back; opens a session and goes to the start page."""
+    """Where the OpenID provider sends the browser back; opens a session and goes to the start page.
+
+    Without ``code`` the provider did not let the person in, or the person did not agree.
+    """
     confirmed = await provider.finish(database, code=code, state=state, cookie=request.cookies.get(oidc.STATE_COOKIE))
     async with database.write() as session:
         person = await oidc.row_of(session, confirmed)

@@ -6,6 +6,7 @@ URIs are stable, and read ``errors`` for the field, the value and what was expec
 
 from __future__ import annotations
 
+import html
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from http import HTTPStatus
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
@@ -100,6 +101,9 @@ HTTP_PROBLEM_TYPES: dict[int, ProblemType] = {
     415: PROBLEM_TYPES[UnsupportedMediaTypeError],
 }
 
+OPENED_BY_BROWSERS = "/api/v1/oidc/"
+"""What is below is opened by people, not by programs: a provider sends their browsers there."""
+
 INTERNAL = ProblemType(500, "internal", "Internal server error")
 
 
@@ -126,11 +130,25 @@ def render(
         request_id=request_id_of(request),
         errors=list(errors) or None,
     )
+    if problem.instance.startswith(OPENED_BY_BROWSERS) and "text/html" in request.headers.get("Accept", ""):
+        return HTMLResponse(_page(problem), status_code=kind.status, headers=dict(headers or {}))
     return JSONResponse(
         problem.model_dump(mode="json", exclude={"errors"} if problem.errors is None else None),
         status_code=kind.status,
         media_type=MEDIA_TYPE,
         headers=dict(headers or {}),
+    )
+
+
+def _page(problem: Problem) -> str:
+    """What a person reads whose browser was sent here. The policy of the API's answers lets a page have no styles."""
+    title, detail, request_id = (html.escape(text) for text in (problem.title, problem.detail, problem.request_id))
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport"'
+        f' content="width=device-width"><meta name="color-scheme" content="light dark">'
+        f"<title>{title} - hugeplan</title></head><body>"
+        f'<h1>{title}</h1><p>{detail}</p><p><a href="/login">Back to the login</a></p>'
+        f"<p><small>Request {request_id}</small></p></body></html>"
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -143,6 +145,50 @@ class TestLogin:
         assert_problem(answer, 403, "forbidden")
         assert_problem(await client.get("/api/v1/session"), 401, "unauthenticated")
 
+    async def test_a_browser_reads_why_it_is_refused(self, opened: Service) -> None:
+        client = opened.client()
+        query = await sent(client, "eve")
+        answer = await client.get(CALLBACK, params=query, headers={"Accept": "text/html,*/*;q=0.8"})
+        assert (answer.status_code, answer.headers["content-type"]) == (403, "text/html; charset=utf-8")
+        assert "none of your groups has a role here" in answer.text
+        assert 'href="/login"' in answer.text
+        wrong = await client.get(f"{CALLBACK}?state=%3Cb%3E&code=", headers={"Accept": "text/html"})
+        assert wrong.status_code == 422
+        assert "<b>" not in wrong.text
+        assert_problem(await client.get("/api/v1/nodes", headers={"Accept": "text/html"}), 401, "unauthenticated")
+
+    async def test_who_does_not_agree_is_not_confirmed(self, opened: Service) -> None:
+        client = opened.client()
+        state = (await sent(client, "ann"))["state"]
+        refused = await client.get(CALLBACK, params={"error": "access_denied", "state": state})
+        assert "did not confirm" in assert_problem(refused, 401, "unauthenticated")["detail"]
+        again = await client.get(CALLBACK, params={"error": "access_denied", "state": state})
+        assert "used already" in assert_problem(again, 401, "unauthenticated")["detail"]
+
+    async def test_groups_may_be_told_by_user_info_alone(
+        self, opened: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """OpenID Connect Core 1.0, 5.4: beside an access token, the claims of a scope are UserInfo's."""
+        provider = opened.app.state.oidc
+        of_token, ask = provider._claims, provider._request
+
+        async def short(*arguments: Any) -> dict[str, Any]:
+            found: dict[str, Any] = await of_token(*arguments)
+            return {name: value for name, value in found.items() if name not in {"groups", "email"}}
+
+        monkeypatch.setattr(provider, "_claims", short)
+        client, answer = await log_in(opened, "ann")
+        assert answer.status_code == 303, answer.text
+        session = (await client.get("/api/v1/session")).json()
+        assert (session["name"], session["role"]) == ("ann@example.org", "planner")
+
+        async def of_another(method: str, url: str, **rest: Any) -> dict[str, Any]:
+            found: dict[str, Any] = await ask(method, url, **rest)
+            return found | {"sub": "bob"} if url.endswith("/userinfo") else found
+
+        monkeypatch.setattr(provider, "_request", of_another)
+        assert_problem((await log_in(opened, "ann"))[1], 401, "unauthenticated")
+
     async def test_a_new_login_takes_the_role_of_now(self, opened: Service) -> None:
         await log_in(opened, "ann")
         opened.app.state.oidc._settings = opened.app.state.settings.model_copy(
@@ -256,6 +302,34 @@ class TestProviderAtFault:
         name = person_of({"sub": "s", "groups": "dba", "email": "\ud800\0" * 200}, chosen).name
         assert "\0" not in name.encode().decode()
         assert len(name) <= 253
+
+    @pytest.mark.parametrize("packed", [False, True])
+    async def test_an_answer_without_end_is_503(
+        self, settings: Settings, packed: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(oidc, "ANSWER_SECONDS", 1.0)
+        sent_bytes = 0
+
+        async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal sent_bytes
+            with suppress(ConnectionError):
+                writer.write(b"HTTP/1.1 200 OK\r\n" + b"Content-Encoding: gzip\r\n" * packed + b"\r\n")
+                pieces = gzip.compress(b" " * (1 << 24)) if packed else b" " * 1024
+                while not writer.is_closing():
+                    writer.write(pieces)
+                    await writer.drain()
+                    sent_bytes += len(pieces)
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+        async with await asyncio.start_server(endless, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            chosen = {"oidc_issuer": f"http://127.0.0.1:{port}", "oidc_client_id": "hugeplan"}
+            app = create_app(settings.model_copy(update=chosen))
+            assert_problem(await Service(app).client().get(LOGIN), 503, "unavailable")
+            await app.state.database.dispose()
+        assert sent_bytes < 64 * oidc.MAX_ANSWER_BYTES  # what the kernel holds is sent, too
 
 
 class TestWithoutProvider:

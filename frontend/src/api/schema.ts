@@ -1638,6 +1638,8 @@ export interface paths {
         /**
          * Oidc Callback
          * @description Where the OpenID provider sends the browser back; opens a session and goes to the start page.
+         *
+         *     Without ``code`` the provider did not let the person in, or the person did not agree.
          */
         get: operations["oidc_callback"];
         put?: never;
@@ -13504,7 +13506,7 @@ export interface operations {
     oidc_callback: {
         parameters: {
             query: {
-                code: string;
+                code?: string | null;
                 state: string;
             };
             header?: never;
