@@ -12,7 +12,8 @@ from hugeplan.artifacts import Artifact, Platform, outside, refused, render, wit
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
-from hugeplan.cli.files import read_bundle, write_bundle, write_file, write_none
+from hugeplan.cli.bundle_files import read_bundle, write_bundle, write_none
+from hugeplan.cli.files import write_file
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 from hugeplan.planner.printable import one_line
 

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hugeplan.cli import InputError, status_of_plans
-from hugeplan.cli.files import write_bundle, write_file, write_none
+from hugeplan.cli.bundle_files import write_bundle, write_none
+from hugeplan.cli.files import write_file
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes

@@ -13,7 +13,8 @@ from typing import Final
 from hugeplan.artifacts import refused, render, withheld
 from hugeplan.artifacts.bundle import bundle
 from hugeplan.cli import EXIT_WRONG_INPUT, InputError, status_of_plans
-from hugeplan.cli.files import read_run, write_bundle, write_none
+from hugeplan.cli.bundle_files import write_bundle, write_none
+from hugeplan.cli.files import read_run
 from hugeplan.cli.plan_answer import plan_answer
 from hugeplan.cli.plan_basis import basis_document, basis_lines
 from hugeplan.cli.plan_text import plan_text

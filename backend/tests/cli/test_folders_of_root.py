@@ -13,7 +13,8 @@ import pytest
 
 from hugeplan.artifacts.bundle import BundleFile
 from hugeplan.cli import InputError, import_inventory, main
-from hugeplan.cli.files import read_bundle, read_bytes, write_bundle
+from hugeplan.cli.bundle_files import read_bundle, write_bundle
+from hugeplan.cli.files import read_bytes
 from hugeplan.cli.plan_inventory import write_artifacts
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.csv_table import read_csv

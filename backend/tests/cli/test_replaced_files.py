@@ -18,7 +18,7 @@ from hugeplan_agent.host import Host
 from hugeplan_agent.pool_reservation import Places, ReservationError, reservation
 
 from hugeplan.artifacts.bundle import BundleFile
-from hugeplan.cli import InputError, files, main, this_node
+from hugeplan.cli import InputError, bundle_files, files, main, this_node
 from hugeplan.cli.postgres_programs import find
 from hugeplan.cli.secrets import ENROLMENT_TOKEN_FILE, write_secret
 from hugeplan.unprivileged import require_own
@@ -247,9 +247,9 @@ def test_a_bundle_lies_where_its_user_may_write(folder: Path) -> None:
     (his / "1-sysctl").symlink_to(roots)
     made = [BundleFile("1-sysctl/60-hugeplan.conf", "x"), BundleFile("README.md", "y")]
     with pytest.raises(InputError, match="Permission denied"):
-        files.write_bundle(made, his, "--out")
+        bundle_files.write_bundle(made, his, "--out")
     (his / "1-sysctl").unlink()
-    files.write_bundle(made, his, "--out")
+    bundle_files.write_bundle(made, his, "--out")
     assert facts(his / "1-sysctl" / "60-hugeplan.conf") == (NOBODY, NOBODY, 0o644)
     assert list(roots.iterdir()) == []
 
