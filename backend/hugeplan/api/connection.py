@@ -53,7 +53,13 @@ _TOO_LARGE = (
 )
 
 
-class _TooManyError(Exception):
+_HAS_BODY = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: 38\r\nConnection: close\r\n\r\nSend what has a body without Upgrade.\n"
+)
+
+
+class _EndError(Exception):
     """Ends the parser in the middle of a piece; the client is answered 400 and the connection closed."""
 
 
@@ -88,7 +94,7 @@ class Connection(HttpToolsProtocol):
         self._is_body_complete = True
         self._discarded_bytes = 0
         self._between_bytes = self._body_bytes = self._fields = 0
-        self._is_dropped = False
+        self._is_dropped = self._is_last = False
         self._parts: list[bytes] = []
         self._counts: dict[str, int] = {}
         self._last_cycle: object = None
@@ -185,7 +191,7 @@ class Connection(HttpToolsProtocol):
 
     def _parse(self, data: bytes) -> None:
         """Count what belongs to a head, or to a body that nobody reads any more."""
-        if self._is_dropped and not self.cycle.response_complete:
+        if self._is_last or (self._is_dropped and not self.cycle.response_complete):
             self.flow.pause_reading()
             return
         if (
@@ -226,7 +232,7 @@ class Connection(HttpToolsProtocol):
         """A header, or a trailer: those are no headers (RFC 9110, 6.5.1), no proxy's word, and nobody reads them."""
         self._fields += 1
         if self._fields > MAX_FIELDS:
-            raise _TooManyError
+            raise _EndError
         if self._is_in_head:
             super().on_header(name, value)
 
@@ -257,7 +263,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A head begins."""
         if len(self.pipeline) >= MAX_AHEAD:
-            raise _TooManyError
+            raise _EndError
         super().on_message_begin()
         self._is_in_head, self._is_body_complete = True, False
         self._head_bytes = self._discarded_bytes = self._between_bytes = self._body_bytes = self._fields = 0
@@ -277,11 +283,28 @@ class Connection(HttpToolsProtocol):
         self._is_in_head = False
         self._cancel_deadline()
         before = self.cycle
+        if self.parser.should_upgrade():
+            self._take_no_more()
         super().on_headers_complete()
-        if self.cycle is not None and self.cycle is not before and not self.cycle.keep_alive:
+        if self._is_last:
+            self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
+        elif self.cycle is not None and self.cycle is not before and not self.cycle.keep_alive:
             # uvicorn would close with the answer, and what is unread would take the answer with it. We close instead.
             self.cycle.keep_alive = True
             self._last_cycle = self.cycle
+
+    def _take_no_more(self) -> None:
+        """A request offers another protocol, which we do not speak. The parser takes all that follows for that.
+
+        To a proxy it is the request's body, and what would begin a request in it is nobody's (RFC 9110, 7.8).
+        """
+        self._is_last = True
+        names = {name for name, value in self.headers if value != b"0"}
+        if not names.isdisjoint({b"content-length", b"transfer-encoding"}):
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(_HAS_BODY)
+            self.transport.close()
+            raise _EndError
 
     def on_message_complete(self) -> None:
         """The body is whole."""
