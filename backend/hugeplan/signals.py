@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -23,6 +24,14 @@ def handled(
         for number, former in zip(numbers, before, strict=True):
             # None: the handler was not set by Python, and Python cannot set it again.
             signal.signal(number, signal.SIG_DFL if former is None else former)
+
+
+def hold() -> Callable[[], object]:
+    """Keep signals waiting until what is returned is called.
+
+    What a handler raises in one of Python's own hooks, as at a fork, Python prints and drops: Ctrl-C would be lost.
+    """
+    return partial(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING))
 
 
 def ignore() -> None:

@@ -15,7 +15,7 @@ from hugeplan.cli.pool_files import PoolError, PoolFiles
 from hugeplan.planner.host_names import is_one_host
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes
-from hugeplan.signals import ignore
+from hugeplan.signals import hold, ignore
 
 #: A pool grows in about this many steps, and a step is at least this many pages; gigantic pages one by one.
 _STEPS: Final = 16
@@ -177,8 +177,10 @@ def guarded(root: Path, journal: Journal) -> Iterator[Callable[[], None]]:
     The value yielded says "done"; it is to be called once the journal holds the end.
     """
     reading, writing = os.pipe()
+    release = hold()
     child = os.fork()
     if child == 0:
+        release()
         os.close(writing)
         _guard(root, journal, reading)
     os.close(reading)
@@ -191,6 +193,7 @@ def guarded(root: Path, journal: Journal) -> Iterator[Callable[[], None]]:
             os.write(writing, b"d")
 
     try:
+        release()
         yield done
     finally:
         if is_done or sys.exc_info()[0] is None:

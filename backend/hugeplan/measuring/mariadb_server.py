@@ -192,16 +192,15 @@ class MariadbServer:
         try:
             self._wait_for_start(process, log)
             yield
-        finally:
             process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(_STOP_SECONDS)
-            except BaseException as problem:
-                process.kill()
-                ended(process)
-                if isinstance(problem, subprocess.TimeoutExpired):
-                    raise MariadbError(f"the server did not stop within {_STOP_SECONDS:g} s") from problem
-                raise
+            process.wait(_STOP_SECONDS)
+        except BaseException as problem:
+            # Nobody starts this server again, and one that was stopped takes no other signal.
+            process.kill()
+            ended(process)
+            if isinstance(problem, subprocess.TimeoutExpired):
+                raise MariadbError(f"the server did not stop within {_STOP_SECONDS:g} s") from problem
+            raise
 
     @property
     def socket(self) -> Path:

@@ -36,7 +36,7 @@ from hugeplan_agent.ownership import users_mounts
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
 from hugeplan.measuring.user_programs import VARIABLE, is_done, text_of
-from hugeplan.signals import handled, ignore
+from hugeplan.signals import handled, hold, ignore
 from hugeplan.unprivileged import require_own, words_before
 
 DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
@@ -324,12 +324,15 @@ def _be_the_first_to_go() -> None:
 @contextmanager
 def _guarded(folder: Path, parent: Path) -> Iterator[None]:
     reading, writing = os.pipe()
+    release = hold()
     child = os.fork()
     if child == 0:
+        release()
         os.close(writing)
         _guard(folder, parent, reading)
     os.close(reading)
     try:
+        release()
         yield
     finally:
         with suppress(OSError):  # the guard itself may have been killed

@@ -571,3 +571,17 @@ def test_no_program_of_a_server_runs_as_root(
         )
         program.chmod(0o755)
         assert asked(program) == release
+
+
+def test_an_interrupt_at_the_fork_of_the_guard_is_not_lost(tmp_path: Path) -> None:
+    """Python prints and drops what a handler raises in a hook at a fork, of which logging has one."""
+    code = (
+        "import os, signal, sys; from pathlib import Path; from hugeplan.measuring.workplace import workplace\n"
+        "os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+        "try:\n  with workplace(Path(sys.argv[1])): print('went on')\n"
+        "except KeyboardInterrupt: print('interrupted')\n"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "work")]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout, ended.stderr) == ("interrupted\n", "")
+    assert list((tmp_path / "work").iterdir()) == []

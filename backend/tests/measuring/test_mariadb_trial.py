@@ -6,11 +6,13 @@ import json
 import os
 import pwd
 import re
+import signal
 import stat
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -196,6 +198,22 @@ def test_a_server_answers_lookups_and_is_gone_afterwards(
         with pytest.raises(MariadbError, match="a program ended while it was measured"):
             server.cpu_ns()
     assert not folder.exists()
+
+
+def test_a_stopped_server_holds_nobody_up_who_ends_the_trial(tmp_path: Path) -> None:
+    """A program of its user stopped it: the node's huge pages were held for five minutes after Ctrl-C."""
+    with workplace(SHORT / tmp_path.name) as folder:
+        server = MariadbServer(
+            programs()[0], folder / "a", rows=rows_of(MIB, 200), row_bytes=200, pool_bytes=16 * MIB, settings={}
+        )
+        server.load()
+        begun = 0.0
+        with pytest.raises(KeyboardInterrupt), server.running(large_pages=False, thp=False):
+            os.kill(server.pid, signal.SIGSTOP)
+            begun = time.monotonic()
+            raise KeyboardInterrupt
+        assert time.monotonic() - begun < 5
+        assert programs_of(folder) == []
 
 
 def affinities(pid: int) -> list[set[int]]:
