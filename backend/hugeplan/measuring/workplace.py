@@ -57,10 +57,12 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
     remove_leftovers(parent, say)
     # The server's user, who is not root, reads what is made here, whatever the caller's umask is.
     umask = os.umask(0o022)
+    release = hold()
     try:
         folder = _new_folder(parent)
     except OSError:
         os.umask(umask)
+        release()
         raise
     lock = _locked(folder)
     name = f"{folder.name}-{secrets.token_hex(8)}"  # anybody can list the folder's own, and give it to their sudo
@@ -68,10 +70,11 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
         ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         os.write(lock, f"{ticks} {name}".encode())
     folder.chmod(0o755)  # the server's user, who is not root, has a folder of its own in it
-    with _guarded(folder, parent):
+    with _guarded(folder, parent, release):
         os.environ[VARIABLE] = name
         _be_the_first_to_go()
         try:
+            release()
             yield folder
         finally:
             # A second signal must not stop the way back.
@@ -322,9 +325,8 @@ def _be_the_first_to_go() -> None:
 
 
 @contextmanager
-def _guarded(folder: Path, parent: Path) -> Iterator[None]:
+def _guarded(folder: Path, parent: Path, release: Callable[[], object]) -> Iterator[None]:
     reading, writing = os.pipe()
-    release = hold()
     child = os.fork()
     if child == 0:
         release()
@@ -332,7 +334,6 @@ def _guarded(folder: Path, parent: Path) -> Iterator[None]:
         _guard(folder, parent, reading)
     os.close(reading)
     try:
-        release()
         yield
     finally:
         with suppress(OSError):  # the guard itself may have been killed
