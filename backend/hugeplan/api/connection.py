@@ -47,6 +47,7 @@ TCP_ESTABLISHED = 1
 MAX_FIELDS = 128
 """Headers and trailers of a request. Browsers and proxies send some thirty."""
 
+_OF_HEADS = frozenset({b"connection", b"content-length", b"transfer-encoding", b"upgrade"})
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"Content-Length: 27\r\nConnection: close\r\n\r\nThe headers are too large.\n"
@@ -61,6 +62,23 @@ _HAS_BODY = (
 
 class _EndError(Exception):
     """Ends the parser in the middle of a piece; the client is answered 400 and the connection closed."""
+
+
+class _LastAnswer:
+    """Where a connection's last answer is written. uvicorn closes behind it, and what is unread of the request would
+    take the answer with it: the connection closes later.
+    """
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle, self._transport = cycle, cycle.transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def close(self) -> None:
+        """Close behind an answer that was broken off."""
+        if not self._cycle.response_complete:
+            self._transport.close()
 
 
 class Connection(HttpToolsProtocol):
@@ -213,6 +231,8 @@ class Connection(HttpToolsProtocol):
             self._between_bytes += len(data) + PART_COST_BYTES
         super().data_received(data)
         self._pass_on()
+        if self._is_body_complete and not self._is_in_head and self.cycle.response_complete and not self._deadline:
+            self._close_after(self.header_timeout_seconds)  # blank lines begin no request, and end uvicorn's own wait
         between = self._between_bytes - self._body_bytes
         is_in_body = not self._is_in_head and not self._is_body_complete
         if is_in_body and between > SMALL_PARTS_BYTES + self._body_bytes // 16:
@@ -229,9 +249,12 @@ class Connection(HttpToolsProtocol):
         return end < 0 or self._head_bytes + end > MAX_HEAD_BYTES
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer: those are no headers (RFC 9110, 6.5.1), no proxy's word, and nobody reads them."""
+        """A header, or a trailer: those are no headers (RFC 9110, 6.5.1), no proxy's word, and nobody reads them.
+
+        The parser alone would take ``Connection`` there as one, and nothing that follows as a request.
+        """
         self._fields += 1
-        if self._fields > MAX_FIELDS:
+        if self._fields > MAX_FIELDS or (not self._is_in_head and name.lower() in _OF_HEADS):
             raise _EndError
         if self._is_in_head:
             super().on_header(name, value)
@@ -262,6 +285,9 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A head begins."""
+        if self._last_cycle is not None:
+            self._is_last = True
+            raise _EndError
         if len(self.pipeline) >= MAX_AHEAD:
             raise _EndError
         super().on_message_begin()
@@ -286,11 +312,11 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             self._take_no_more()
         super().on_headers_complete()
-        if self._is_last:
-            self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
-        elif self.cycle is not None and self.cycle is not before and not self.cycle.keep_alive:
-            # uvicorn would close with the answer, and what is unread would take the answer with it. We close instead.
-            self.cycle.keep_alive = True
+        # Who expects "100 Continue" and gets an answer sends its body or not, and nobody knows which.
+        is_last = self._is_last or self.expect_100_continue
+        if self.cycle is not None and self.cycle is not before and (is_last or not self.cycle.keep_alive):
+            self.cycle.keep_alive = False
+            self.cycle.transport = _LastAnswer(self.cycle)  # type: ignore[assignment]
             self._last_cycle = self.cycle
 
     def _take_no_more(self) -> None:
@@ -306,11 +332,25 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
             raise _EndError
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, where it is its turn and it has no answer; end the connection."""
+        if self._is_last:
+            return  # it follows the last request, whose answer goes out
+        is_between = self._is_in_head or self._is_body_complete
+        if is_between and self.cycle is not None and not self.cycle.response_complete:
+            self._is_last, self._is_body_complete, self._last_cycle = True, True, self.cycle
+        elif not is_between and (self.pipeline or self.cycle.response_started):
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
     def on_message_complete(self) -> None:
         """The body is whole."""
         self._is_body_complete = True
         self._pass_on()
         super().on_message_complete()
+        if not self.parser.should_keep_alive():
+            self._last_cycle = self.cycle
         if not self.pipeline:
             self.flow.resume_reading()  # so that it is seen at once when the client leaves
         if self.cycle is not None and self.cycle.response_complete:

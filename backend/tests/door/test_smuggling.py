@@ -90,3 +90,58 @@ def test_who_offers_another_protocol_gets_this_one_and_one_answer(server: Server
 def test_an_offer_with_a_body_is_told_what_to_do(server: Server) -> None:
     head = f"POST /api/v1/session HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n{UPGRADE.format('h2c')}\r\n".encode()
     assert b"without Upgrade" in answers(server, head + b"{}")[1]
+
+
+EXPECT = "Expect: 100-continue\r\n"
+
+
+def test_who_waits_for_a_go_ahead_and_is_answered_sends_the_next_request_elsewhere(server: Server) -> None:
+    """It may send its body or not: a proxy took what came next for a request, and the service for that body."""
+    head = f"POST /api/v1/reports HTTP/1.1\r\nHost: x\r\n{EXPECT}{LENGTH}\r\n".encode()
+    for pieces in ((head, BEHIND), (head, BEHIND, BEHIND), (head + BEHIND + BEHIND,)):
+        count, got = answers(server, *pieces)
+        assert (count, got[:13]) == (1, b"HTTP/1.1 401 "), got
+        assert b"\r\nconnection: close\r\n" in got.lower()
+
+
+def test_a_go_ahead_is_given_to_whose_body_is_read(server: Server) -> None:
+    head = f"POST /api/v1/session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{EXPECT}"
+    count, got = answers(server, f"{head}Content-Length: 2\r\n\r\n".encode(), b"{}")
+    assert (count, got[:21], b"HTTP/1.1 422 " in got) == (2, b"HTTP/1.1 100 Continue", True)
+
+
+@pytest.mark.parametrize("trailer", ["Connection: close", "Content-Length: 5", "Upgrade: h2c", "connection: upgrade"])
+def test_a_trailer_that_is_for_a_head_ends_the_connection(server: Server, trailer: str) -> None:
+    """The parser slept for good: behind a proxy the next client waited a minute for its answer."""
+    for path, status in (("/healthz", (b"400", b"405")), ("/api/v1/session", (b"400", b"415"))):
+        first = f"POST {path} HTTP/1.1\r\nHost: x\r\n{CHUNKED}\r\n5\r\nhello\r\n".encode()
+        last = f"0\r\n{trailer}\r\n\r\n".encode()
+        for pieces in ((first + last, BEHIND), (first, last, BEHIND), (first + last + BEHIND,)):
+            count, got = answers(server, *pieces)
+            assert (count, got[9:12] in status) == (1, True), got
+            with server.connect() as connection:
+                connection.sendall(first + last)
+                connection.settimeout(1.5)
+                while connection.recv(1 << 16):
+                    pass  # TimeoutError where it stays open
+
+
+def test_blank_lines_keep_no_connection(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"\r\n")
+        connection.settimeout(10)
+        assert connection.recv(1) == b""
+
+
+@pytest.mark.parametrize("rest", [b"zz\r\n", b"0\r\nConnection: close\r\n\r\n", b"0\r\nx y: z\r\n\r\n"])
+def test_what_was_answered_is_not_answered_again(server: Server, rest: bytes) -> None:
+    head = f"POST /api/v1/reports HTTP/1.1\r\nHost: x\r\n{CHUNKED}\r\n5\r\nhello\r\n".encode()
+    count, got = answers(server, head, rest, BEHIND)
+    assert (count, got[:13]) == (1, b"HTTP/1.1 401 "), got
+
+
+def test_what_is_no_request_waits_for_the_answers_before_it(server: Server) -> None:
+    count, got = answers(server, b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n")
+    assert (count, got[:13]) == (1, b"HTTP/1.1 200 "), got
