@@ -194,7 +194,42 @@ JVM = (
         "both kinds of huge pages",
         "java -XX:+UseLargePages -XX:+UseTransparentHugePages -jar a.jar\n",
         "jvm-both-kinds",
-        fixed=("-XX:-UseTransparentHugePages",),
+        fixed=("java -XX:+UseLargePages  -jar a.jar",),  # no -XX:-: JDK 17 would use no huge page at all
+    ),
+    case(
+        "both kinds, one of them named twice",
+        "java -XX:-UseTransparentHugePages -XX:+UseTransparentHugePages -XX:+UseLargePages -jar a.jar\n",
+        "jvm-both-kinds",
+        fixed=("java   -XX:+UseLargePages -jar a.jar",),
+    ),
+    case(
+        "transparent pages off by name, which on JDK 17 ends those of the pool",
+        "java -XX:+UseLargePages -XX:-UseTransparentHugePages -jar a.jar\n",
+        "jvm-kind-switched-off",
+        says=("JDK 21 and earlier", "use no huge page", "Which release runs is not known here."),
+        fixed=("java -XX:+UseLargePages  -jar a.jar",),
+    ),
+    case(
+        "transparent pages on and off again",
+        "java -XX:+UseLargePages -XX:+UseTransparentHugePages -XX:-UseTransparentHugePages -jar a.jar\n",
+        "jvm-kind-switched-off",
+        fixed=("java -XX:+UseLargePages   -jar a.jar",),
+    ),
+    *(
+        case(
+            f"{kind} off by name",
+            f"java -XX:+UseLargePages -XX:-{kind} -jar a.jar\n",
+            "jvm-kind-switched-off", "jvm-flag-removed",
+            fixed=("java -XX:+UseLargePages  -jar a.jar",),
+        )
+        for kind in ("UseSHM", "UseHugeTLBFS")
+    ),
+    case("transparent pages off where none are asked for", "java -XX:-UseTransparentHugePages -jar a.jar\n"),
+    case(
+        "the kind that is named goes, and with it what is harmless beside it alone",
+        "java -XX:+UseLargePages -XX:-UseTransparentHugePages -XX:+UseHugeTLBFS -jar a.jar\n",
+        "jvm-flag-removed",
+        fixed=("java -XX:+UseLargePages   -jar a.jar",),
     ),
     case(
         "explicit pages off, transparent ones on",
@@ -206,7 +241,8 @@ JVM = (
         "a flag that later releases do not have",
         "java -XX:+UseHugeTLBFS -jar a.jar\n",
         "jvm-flag-removed",
-        says=("JDK 23 and later",),
+        says=("JDK 23 and later", "Write -XX:+UseLargePages."),
+        fixed=("java -XX:+UseLargePages -jar a.jar",),  # by itself it asks JDK 17 for the pool's pages
     ),
     case("two collectors", "java -XX:+UseG1GC -XX:+UseZGC -jar a.jar\n", "jvm-two-collectors"),
     case("a collector that is switched off again", "java -XX:+UseG1GC -XX:-UseG1GC -XX:+UseZGC -jar a.jar\n"),
@@ -426,6 +462,23 @@ def test_a_file_breaks_exactly_these_rules(one: Case) -> None:
         assert words in (report.fixed_text or "")
     for problem in report.problems:
         assert 0 <= problem.position <= len(one.text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'CMD ["java", "-XX:+UseLargePages", "-XX:+UseTransparentHugePages", "-jar", "a.jar"]\n',
+        "-XX:+UseLargePages\n17-:-XX:+UseTransparentHugePages\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: a\n"
+        "    args:\n    - -XX:+UseLargePages\n    - -XX:+UseTransparentHugePages\n",
+    ],
+)
+def test_a_flag_that_is_a_whole_element_is_left_to_a_person(text: str) -> None:
+    """Without it an empty word is left, with which no JVM starts."""
+    (report,) = lint([Source("file", text)])
+    (problem,) = (p for p in report.problems if p.rule.id == "jvm-both-kinds")
+    assert problem.fix == "Leave it out."
+    assert "TransparentHugePages" in (report.fixed_text or text)
 
 
 def test_what_is_no_toml_is_said_to_be_none() -> None:

@@ -54,6 +54,7 @@ def _flags(tree: Tree) -> list[Flag]:
     text = tree.text or ""
     quotes = 2 if tree.is_quoted else 0
     if tree.end - tree.start - quotes == len(text):
-        return flags_of(text, tree.start + quotes // 2)
+        flags = flags_of(text, tree.start + quotes // 2)
+        return [replace(flag, is_element=flag.is_element or flag.text == text.strip()) for flag in flags]
     # Escapes or a block scalar: the place is the scalar's, and there is no span to edit.
     return [Flag(flag.text, tree.start, tree.start) for flag in flags_of(text)]

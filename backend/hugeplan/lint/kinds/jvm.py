@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +35,11 @@ BOTH: Final = wrong(
     "jvm-both-kinds",
     "UseLargePages and UseTransparentHugePages exclude each other: the pool stays unused with the latter.",
     _JAVA,
+)
+KIND_OFF: Final = wrong(
+    "jvm-kind-switched-off",
+    "JDK 21 and earlier use no huge page where one kind is switched off by name and none is switched on.",
+    "OpenJDK 21 src/hotspot/os/linux/os_linux.cpp, os::Linux::setup_large_page_type",
 )
 LAST_WINS: Final = wrong("jvm-switched-off", "The last of several equal flags wins.", "java(1)")
 SIZE_ALONE: Final = wrong(
@@ -80,6 +86,8 @@ _KNOWN: Final = {
     "usetransparenthugepages": "UseTransparentHugePages",
     "largepagesizeinbytes": "LargePageSizeInBytes",
     "alwayspretouch": "AlwaysPreTouch",
+    "useshm": "UseSHM",
+    "usehugetlbfs": "UseHugeTLBFS",
 }
 _WRONG: Final = {
     "usehugepages": "UseLargePages",
@@ -91,16 +99,19 @@ _WRONG: Final = {
 }
 #: The last release that starts with a flag.
 _REMOVED: Final = {"UseLargePagesInMetaspace": 16, "UseSHM": 22, "UseHugeTLBFS": 22}
-_SWITCHES: Final = ("UseLargePages", "UseTransparentHugePages", "AlwaysPreTouch")
+#: Of huge pages: where none is named, the JVM takes those of the pool.
+_KINDS: Final = ("UseTransparentHugePages", "UseHugeTLBFS", "UseSHM")
+_SWITCHES: Final = ("UseLargePages", *_KINDS, "AlwaysPreTouch")
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One option: its text and offsets."""
+    """One option: its text and offsets. ``is_element``: without it, an element of a list would be left empty."""
 
     text: str
     start: int
     end: int
+    is_element: bool = False
 
 
 def flags_of(text: str, offset: int = 0) -> list[Flag]:
@@ -108,7 +119,10 @@ def flags_of(text: str, offset: int = 0) -> list[Flag]:
     found = []
     for line in text.splitlines(keepends=True):
         if not line.lstrip().startswith(("#", "//")):
-            found += [Flag(m[0], offset + m.start(), offset + m.end()) for m in _TOKEN.finditer(line)]
+            for m in _TOKEN.finditer(line):
+                around = line[: m.start()][-1:], line[m.end() :][:1]
+                is_element = around in {('"', '"'), ("'", "'")} or around[0] == ":"
+                found.append(Flag(m[0], offset + m.start(), offset + m.end(), is_element))
         offset += len(line)
     return found
 
@@ -130,21 +144,10 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
     values: dict[str, tuple[str, Flag]] = {}
     for flag in flags:
         _one(flag, values, notes)
-    large = values.get("UseLargePages", ("false", None))[0] == "true"
-    transparent = values.get("UseTransparentHugePages", ("false", None))[0] == "true"
+    large, transparent, never = _page_kinds(flags, values, notes)
     size = values.get("LargePageSizeInBytes")
-    if large and transparent:
-        flag = values["UseTransparentHugePages"][1]
-        said = "With both, the JVM uses transparent huge pages and leaves the pool unused."
-        notes.rewrite(BOTH, flag, flag.text, said, "-XX:-UseTransparentHugePages")
-    if transparent and not large and "UseLargePages" in values:
-        flag = values["UseLargePages"][1]
-        said = f"{flag.text} is explicit, so the JVM drops -XX:+UseTransparentHugePages too and uses base pages."
-        notes.rewrite(OFF, flag, flag.text, said, "", fix="Leave it out.")
-        transparent = False
     _two_products(flags, notes)
     collectors = _collectors(flags, notes)
-    _removed(flags, notes)
     if large and not transparent and "Z" in collectors:
         _zgc(collectors["Z"], size, notes, context)
     if size is not None:
@@ -157,9 +160,10 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
         flag = values["Xms"][1]
         notes.rewrite(HEAP_GROWS, flag, flag.text, "-Xms is below -Xmx.", f"-Xms{format_mysql_bytes(heap).lower()}")
     what = "transparent huge pages" if transparent else "huge pages from the pool" if large else "base pages"
-    notes.effects.append(
-        f"the JVM uses {what}" + (" and falls back to base pages with a warning" if large and not transparent else "")
-    )
+    if large and not transparent:
+        what = f"base pages up to JDK 21, {what} later" if never else what
+        what += " and falls back to base pages with a warning"
+    notes.effects.append(f"the JVM uses {what}")
     fact = EngineFact(
         engine="jvm",
         settings=(
@@ -171,6 +175,43 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
     )
     notes.facts.append(fact)
     return fact
+
+
+def _page_kinds(flags: list[Flag], values: Mapping[str, tuple[str, Flag]], notes: Notes) -> tuple[bool, bool, bool]:
+    """Whether the JVM asks for huge pages, for transparent ones, and for none up to JDK 21."""
+    kinds = {kind: values[kind] for kind in _KINDS if kind in values}
+    on = [kind for kind, (value, _) in kinds.items() if value == "true"]
+    transparent, is_off = "UseTransparentHugePages" in on, values.get("UseLargePages", ("true",))[0] == "false"
+    large = not is_off and ("UseLargePages" in values or bool(on and not transparent))
+    _removed(flags, large and "UseLargePages" not in values, notes)
+    if large and transparent:
+        said = "With both, the JVM uses transparent huge pages and leaves the pool unused."
+        flag, edits = kinds["UseTransparentHugePages"][1], _without(_named("UseTransparentHugePages", flags))
+        notes.problem(BOTH, flag.start, flag.text, said, "Leave it out.", *edits)
+    if transparent and is_off:
+        flag = values["UseLargePages"][1]
+        said = f"{flag.text} is explicit, so the JVM drops -XX:+UseTransparentHugePages too and uses base pages."
+        notes.problem(OFF, flag.start, flag.text, said, "Leave it out.", *_without([flag]))
+        transparent = False
+    never = large and bool(kinds) and not on
+    for kind, (_, flag) in kinds.items() if never else ():
+        said = (
+            f"With {flag.text}, JDK 21 and earlier use no huge page, since no kind is left that they choose by"
+            " themselves; later ones do as without it. Which release runs is not known here."
+        )
+        notes.problem(KIND_OFF, flag.start, flag.text, said, "Leave it out.", *_without(_named(kind, flags)))
+    return large, transparent, never
+
+
+def _named(name: str, flags: list[Flag]) -> list[Flag]:
+    """Every place of a switch: where only its last is left out, an earlier one counts."""
+    found = [(flag, option_of(flag.text)) for flag in flags]
+    return [f for f, o in found if o is not None and (_KNOWN | _WRONG).get(o.name.lower()) == name]
+
+
+def _without(flags: Sequence[Flag]) -> tuple[Edit, ...]:
+    """What takes flags out of a text; none where an empty element would be left, with which the program fails."""
+    return () if any(f.is_element for f in flags) else tuple(Edit(f.start, f.end, "") for f in flags)
 
 
 def _two_products(flags: list[Flag], notes: Notes) -> None:
@@ -186,14 +227,18 @@ def _two_products(flags: list[Flag], notes: Notes) -> None:
         notes.problem(TWO_PRODUCTS, ours.start, ours.text, said, fix)
 
 
-def _removed(flags: list[Flag], notes: Notes) -> None:
-    """Flags that later releases do not have."""
+def _removed(flags: list[Flag], is_alone: bool, notes: Notes) -> None:
+    """Flags that later releases do not have. ``is_alone``: a kind of huge pages is what asks for them."""
     for flag in flags:
-        found = re.match(r"-XX:[+-](\w+)$", flag.text)
-        last = None if found is None else _REMOVED.get(found[1])
-        if last is not None:
-            said = f"JDK {last + 1} and later do not start with {flag.text}."
-            notes.rewrite(REMOVED, flag, flag.text, said, "", fix="Leave it out.")
+        found = re.match(r"-XX:([+-])(\w+)$", flag.text)
+        last = None if found is None else _REMOVED.get(found[2])
+        if found is None or last is None:
+            continue
+        said = f"JDK {last + 1} and later do not start with {flag.text}."
+        if is_alone and found[1] == "+" and found[2] in _KINDS:
+            notes.rewrite(REMOVED, flag, flag.text, said, "-XX:+UseLargePages")
+        else:
+            notes.problem(REMOVED, flag.start, flag.text, said, "Leave it out.", *_without([flag]))
 
 
 def _named_page(size: tuple[str, Flag] | None, context: Context) -> int | None:
