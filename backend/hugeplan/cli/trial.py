@@ -28,6 +28,7 @@ from hugeplan.cli.pool_files import PoolError
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance
+from hugeplan.planner.units import parse_jvm_bytes
 from hugeplan.signals import handled
 
 if TYPE_CHECKING:
@@ -200,8 +201,10 @@ def _command(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
     if arguments.huge:
         own, huge = _words(arguments.huge, "--huge")
         launches = {
-            EQUAL: Launch(command=words, environment=environment),
-            "huge": Launch(command=huge, environment=own, page_bytes=2 * MIB, pages=arguments.pages),
+            EQUAL: Launch(command=words, environment=environment, thp=False),
+            "huge": Launch(
+                command=huge, environment=own, page_bytes=2 * MIB if arguments.pages else None, pages=arguments.pages
+            ),
         }
     else:
         launches = {EQUAL: Launch(command=words, environment=environment, thp=False)}
@@ -224,17 +227,32 @@ def _jvm(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
     from hugeplan.measuring.program import Launch, java_flags  # noqa: PLC0415
     from hugeplan.measuring.trial import EQUAL  # noqa: PLC0415
 
-    java, *rest = arguments.command_line
+    words = arguments.command_line
+    variables = {name: os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")}
+    for word in (*words, *" ".join(variables.values()).split()):
+        if re.fullmatch(r"-XX:[+-]Use(TransparentHugePages|HugeTLBFS|SHM)", word):
+            raise InputError(f"{word}: leave it out, the trial itself says which kind of pages the JVM takes")
     launches = {
         arm: Launch(
-            command=(java, *java_flags(arm), *rest),
+            command=tuple(words),
+            # It is read after the command line and the files that this names.
+            environment={"_JAVA_OPTIONS": f"{variables['_JAVA_OPTIONS']} {java_flags(arm)}".strip()},
             thp=arm != EQUAL,
             page_bytes=_PAGE_BYTES.get(arm),
-            pages=(arguments.pages or _java_pages(rest, _PAGE_BYTES[arm])) if arm in _PAGE_BYTES else 0,
+            pages=(arguments.pages or _java_pages(words, _PAGE_BYTES[arm])) if arm in _PAGE_BYTES else 0,
+            heap_bytes=_java_heap(words) if arm in _PAGE_BYTES else 0,
         )
         for arm in (EQUAL, *arms)
     }
-    return _program_trial(arguments, launches, "jvm", shlex.join(arguments.command_line))
+    return _program_trial(arguments, launches, "jvm", shlex.join(words))
+
+
+def _java_heap(words: Sequence[str]) -> int:
+    """Bytes of heap that the JVM maps at its start; 0 where that is not known, as of ZGC, whose heap grows."""
+    heap = next((word[4:] for word in reversed(words) if word.startswith("-Xmx")), None)
+    with suppress(PlannerError):
+        return 0 if heap is None or "-XX:+UseZGC" in words else parse_jvm_bytes(heap, "Xmx")
+    return 0
 
 
 def _java_pages(words: Sequence[str], page_bytes: int) -> int:

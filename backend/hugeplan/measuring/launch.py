@@ -11,11 +11,15 @@ import os
 import sys
 
 _PR_SET_THP_DISABLE = 41
+#: Of the process until it is the program: at most 15 characters.
+NAME = "hugeplan-launch"
 
 
 def main(arguments: list[str]) -> None:
     """Set the switch, then become the program."""
     wanted, program, *rest = arguments
+    with open("/proc/self/comm", "w", encoding="ascii") as name:  # noqa: PTH123 - the program waits for each import
+        name.write(NAME)
     if wanted == "off":
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
     try:

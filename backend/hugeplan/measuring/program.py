@@ -1,4 +1,8 @@
-"""Any program as the subject of a trial: a batch is one run; page sizes differ by command line or environment."""
+"""Any program as the subject of a trial: a batch is one run; page sizes differ by command line or environment.
+
+While a run lasts, its mappings are read at times that double, so that its second half is seen however long it is and
+both sides are disturbed as often. A run that does not show the pages it is to have ends with a sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +13,64 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 from typing import Final
 
+from hugeplan.measuring import launch as launcher
 from hugeplan.measuring.batches import Batch, BatchError, Side
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
+from hugeplan.measuring.user_programs import smaps_of
 from hugeplan.measuring.workplace import note_session
+from hugeplan.planner.units import format_bytes
 
-_LAUNCHER: Final = Path(__file__).with_name("launch.py")
+_LAUNCHER: Final = Path(launcher.__file__)
 _LEAST_SECONDS: Final = 1e-6
 _END_SECONDS: Final = 5.0
 _TAIL_BYTES: Final = 1 << 20
+_FIRST_LOOK_SECONDS: Final = 0.01
+_BASE, _TRANSPARENT = os.sysconf("SC_PAGE_SIZE"), 0
+_MAPPED: Final = re.compile(r"^(Size|KernelPageSize|Anonymous|AnonHugePages|ShmemPmdMapped):\s+(\d+) kB", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How the program is started on one page size. ``thp``: False keeps transparent huge pages from it."""
+    """How the program is started on one page size. ``thp``: False keeps transparent huge pages from it.
+
+    ``page_bytes``: of the pool that it is to use; None where it may use any huge pages. Most of its own memory must be
+    on them, and ``heap_bytes`` at least.
+    """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     thp: bool = True
     page_bytes: int | None = None
     pages: int = 0
+    heap_bytes: int = 0
+
+    def why_not(self, seen: Sequence[Mapping[int, int]], *, is_base: bool) -> str | None:
+        """Why a run was not on the pages that it is compared for; None where it was. ``seen``: what ``_memory_of``
+        found."""
+        program = self.command[0]
+        if not seen:
+            return f"which pages {program} uses is not known: it ended too soon to be looked at, or nobody may"
+        if is_base:
+            huge = max(sum(memory.values()) - memory[_BASE] for memory in seen)
+            return f"{program} on base pages has {format_bytes(huge)} on huge pages" if huge else None
+        largest = max(seen, key=lambda memory: sum(memory.values()))
+        total = sum(largest.values())
+        found = total - largest[_BASE] if self.page_bytes is None else largest[self.page_bytes]
+        if found >= max(self.heap_bytes, total / 2):
+            return None
+        kind = "huge pages" if self.page_bytes is None else f"pages of {format_bytes(self.page_bytes)}"
+        heap = f", its heap being {format_bytes(self.heap_bytes)}" if self.heap_bytes else ""
+        pages = f"; {self.pages} pages were reserved for it" if self.pages else ""
+        return f"{program} has {format_bytes(found)} on {kind} of the {format_bytes(total)} that it uses{heap}{pages}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,27 +125,48 @@ class _Runs:
         """One run to its end."""
         launch = self.subject.launches[self.arm]
         with tempfile.TemporaryFile(dir=self.subject.folder) as output:
-            begin = time.perf_counter()
-            status, cpu_seconds = run_once(launch, output.fileno(), self.subject.folder)
-            seconds = max(time.perf_counter() - begin, _LEAST_SECONDS)
+            run = run_once(launch, output.fileno(), self.subject.folder)
             output.seek(max(0, output.tell() - _TAIL_BYTES))
             text = output.read().decode("utf-8", "replace")
         own_error = TrialError if self.arm == EQUAL else ArmError
-        if status != 0:
+        if run.status != 0:
             lines = text.strip().splitlines()
             said = lines[-1][:200] if lines else "it said nothing"
-            raise own_error(f"{launch.command[0]} ended with status {status}: {said}")
+            raise own_error(f"{launch.command[0]} ended with status {run.status}: {said}")
         metric = self.subject.metric
-        rate = 1.0 / seconds if metric is None else metric.rate_in(text)
+        rate = 1.0 / run.seconds if metric is None else metric.rate_in(text)
         try:
-            return Batch(rate, max(cpu_seconds, _LEAST_SECONDS) * 1e9)
+            batch = Batch(rate, max(run.cpu_seconds, _LEAST_SECONDS) * 1e9)
         except BatchError as problem:
             raise own_error(str(problem)) from problem
+        why_not = launch.why_not(run.seen, is_base=self.arm == EQUAL)
+        if why_not is not None:
+            raise own_error(why_not)
+        return batch
 
 
-def run_once(launch: Launch, output: int, folder: Path) -> tuple[int, float]:
-    """Run the program with both outputs into a descriptor: its status (negative: a signal) and its CPU seconds."""
+@dataclass(slots=True)
+class Run:
+    """A run that ended: its status (negative: a signal), s, s of CPU time, and its memory whenever it was looked at."""
+
+    status: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    seen: list[Mapping[int, int]] = field(default_factory=list)
+
+    def look(self, session: int, is_over: Event) -> None:
+        """Look at its processes until it is over."""
+        delay = _FIRST_LOOK_SECONDS
+        while not is_over.wait(delay):
+            memory = _memory_of(session)
+            self.seen += [memory] if memory else []
+            delay *= 2
+
+
+def run_once(launch: Launch, output: int, folder: Path) -> Run:
+    """Run the program with both outputs into a descriptor."""
     words = [sys.executable, "-I", "-S", str(_LAUNCHER), "on" if launch.thp else "off", *launch.command]
+    run, is_over, begin = Run(), Event(), time.perf_counter()
     process = subprocess.Popen(  # noqa: S603 - the user's own program, never through a shell
         words,
         stdin=subprocess.DEVNULL,
@@ -118,26 +175,62 @@ def run_once(launch: Launch, output: int, folder: Path) -> tuple[int, float]:
         env=os.environ | launch.environment,
         start_new_session=True,
     )
+    looking = Thread(target=run.look, args=(process.pid, is_over))
     try:
+        looking.start()
         note_session(folder, process.pid)  # the program may become another user
         _, status, usage = os.wait4(process.pid, 0)
+        run.seconds = max(time.perf_counter() - begin, _LEAST_SECONDS)
     except BaseException:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):  # what became another user's takes no signal of an ordinary one
             process.wait(_END_SECONDS)
         raise
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, usage.ru_utime + usage.ru_stime
+    finally:
+        is_over.set()
+    looking.join()
+    run.status = process.returncode = os.waitstatus_to_exitcode(status)
+    run.cpu_seconds = usage.ru_utime + usage.ru_stime
+    return run
 
 
-def java_flags(arm: str) -> tuple[str, ...]:
-    """The JVM's flags for a page size; they come last before the program, where they win over others."""
-    off_thp, off_pool = "-XX:-UseTransparentHugePages", "-XX:-UseLargePages"
-    by_arm: Mapping[str, Sequence[str]] = {
-        EQUAL: (off_thp, off_pool),
-        "thp": ("-XX:+UseTransparentHugePages",),
-        "2M": ("-XX:+UseLargePages", off_thp, "-XX:LargePageSizeInBytes=2m"),
-        "1G": ("-XX:+UseLargePages", off_thp, "-XX:LargePageSizeInBytes=1g"),
+def _memory_of(session: int) -> Mapping[int, int]:
+    """Bytes of memory of its own that a session's programs use, by page size: 0 for transparent huge pages. Mappings of
+    huge pages count whole, since they have no other pages. Empty where there are none that may be looked at."""
+    found = Counter[int]()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            name, _, fields = (process / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
+            if int(fields.split()[3]) != session or name.endswith(f"({launcher.NAME}"):
+                continue
+            mappings = _MAPPED.findall(smaps_of(int(process.name)))
+        except (OSError, IndexError):  # it has ended, or is another user's
+            continue
+        size = 0
+        for key, kib in mappings:
+            count = int(kib) * 1024
+            if key == "Size":
+                size = count
+            elif key == "KernelPageSize":
+                found[count] += size if count > _BASE else 0
+            elif key == "Anonymous":
+                found[_BASE] += count
+            else:
+                found[_TRANSPARENT] += count
+                found[_BASE] -= count if key == "AnonHugePages" else 0
+    return found
+
+
+def java_flags(arm: str) -> str:
+    """The JVM's flags for a page size, to stand where they win over all others.
+
+    None is switched off by name but all: up to JDK 21 that would end the pool's pages, too.
+    """
+    by_arm = {
+        EQUAL: "-XX:-UseLargePages",
+        "thp": "-XX:+UseLargePages -XX:+UseTransparentHugePages",
+        "2M": "-XX:+UseLargePages -XX:LargePageSizeInBytes=2m",
+        "1G": "-XX:+UseLargePages -XX:LargePageSizeInBytes=1g",
     }
-    return tuple(by_arm[arm])
+    return by_arm[arm]

@@ -39,7 +39,7 @@ from hugeplan.measuring.workplace import end_programs, programs_of, remove_lefto
 from hugeplan.unprivileged import require_own
 from validate.data_folder import data_folder
 
-PROGRAM = "import time; x = bytearray(1 << 20); time.sleep(float('{}'))"
+PROGRAM = "import time; x = bytearray(24 << 20); time.sleep(float('{}'))"
 SHORT = Path("/var/tmp")  # noqa: S108 - a socket's path has at most 107 bytes, and the server's user enters it
 JOURNAL = Path("/run/tlbbench/journal")
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
+from argparse import Namespace
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from hugeplan.cli import main, trial_shape
+from hugeplan.cli import main, trial, trial_shape
+from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.program import Launch, Metric, ProgramSubject, java_flags
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
-from hugeplan.planner.model import NodeSample
+from hugeplan.planner.model import MIB, NodeSample
 
+THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 PYTHON = (sys.executable, "-S", "-c")
 
 
@@ -64,16 +70,104 @@ def test_environment_and_the_thp_switch_reach_the_program(tmp_path: Path) -> Non
     """THP_enabled of /proc/self/status is what prctl(PR_SET_THP_DISABLE) changes."""
     metric = Metric(pattern=re.compile(r"THP_enabled:\s+(\d)"), lower_is_better=False)
     code = "import os; assert os.environ['A'] == 'b'; print(open('/proc/self/status').read())"
+    code += "; import time; time.sleep(0.2)"
     assert one_batch(tmp_path, code, metric, environment={"A": "b"}) == 1.0
     with pytest.raises(TrialError, match="'0'"):
         one_batch(tmp_path, code, metric, environment={"A": "b"}, thp=False)
 
 
+OWN, POOL, STAY = "x = bytearray({} << 20)", "y = mmap.mmap(-1, {} << 20, flags=0x40022)", "time.sleep(0.4)"
+"""Memory of its own, and of the pool's 2M pages (MAP_HUGETLB)."""
+OF_POOL = "MiB on pages of 2 MiB of the"
+
+
+def looked_at(tmp_path: Path, arm: str, code: str, **launch: object) -> str | None:
+    """What is said of a run that may take 16 pages of 2M, which are there for it."""
+    if os.geteuid() != 0:
+        pytest.skip("reserving 2M huge pages needs root")
+    try:
+        with reserved(2 * MIB, 16):
+            one_batch(tmp_path, f"import mmap, os, time; {code}", arm=arm, **launch)
+    except CannotReserveError as problem:
+        pytest.skip(f"SKIP: {problem}")
+    except (ArmError, TrialError) as problem:
+        return str(problem)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (STAY, "0 B on pages of 2 MiB of the"),
+        (f"{OWN.format(30)}; {POOL.format(2)}; {STAY}", f"2 {OF_POOL}"),
+        (f"{POOL.format(20)}; {STAY}; {OWN.format(80)}; {STAY}", f"20 {OF_POOL}"),
+        (f"{POOL.format(20)}; {STAY}", None),
+        (f"{POOL.format(20)}; {STAY}; y.close(); {STAY}", None),
+        (f"{POOL.format(20)} if os.fork() == 0 else os.wait(); {STAY}", None),
+    ],
+)
+def test_a_run_shows_the_pages_that_it_is_compared_for(code: str, said: str | None, tmp_path: Path) -> None:
+    """4K pages were compared with 4K pages, and the result said how much 2M pages gain."""
+    found = looked_at(tmp_path, "2M", code, page_bytes=2 * MIB)
+    assert found is None if said is None else said in str(found)
+
+
+def test_a_heap_is_on_its_pages_and_base_pages_are_none(tmp_path: Path) -> None:
+    code = f"{POOL.format(20)}; {STAY}"
+    assert "its heap being 21 MiB" in str(looked_at(tmp_path, "2M", code, page_bytes=2 * MIB, heap_bytes=21 * MIB))
+    assert "on base pages has 20 MiB on huge pages" in str(looked_at(tmp_path, EQUAL, code, thp=False))
+    assert looked_at(tmp_path, "huge", code) is None
+    assert "0 B on pages of 1 GiB" in str(looked_at(tmp_path, "1G", code, page_bytes=1 << 30))
+    for is_base in (True, False):
+        assert "is not known" in str(Launch(command=("true",)).why_not([], is_base=is_base))
+
+
+@pytest.mark.skipif("[never]" in THP.read_text(encoding="ascii"), reason="SKIP: no transparent huge pages here")
+def test_transparent_huge_pages_are_looked_for(tmp_path: Path) -> None:
+    glibc = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+    code = f"import time; {OWN.format(40)}; {STAY}"
+    assert one_batch(tmp_path, code, arm="thp", environment=glibc) > 0
+    with pytest.raises(ArmError, match="has 0 B on huge pages of the 4"):
+        one_batch(tmp_path, code, arm="thp", environment=glibc, thp=False)
+
+
 def test_java_flags_differ_by_page_size_alone() -> None:
     flags = {arm: java_flags(arm) for arm in (EQUAL, "thp", "2M", "1G")}
     assert len(set(flags.values())) == 4
-    assert "-XX:-UseTransparentHugePages" in flags["2M"]
+    assert all("-XX:-Use" not in flags[arm] for arm in ("thp", "2M", "1G"))  # JDK 17 would use no huge page
     assert "-XX:LargePageSizeInBytes=1g" in flags["1G"]
+
+
+MAIN = """public class Main { public static void main(String[] a) throws Exception {
+    byte[][] x = new byte[300][]; for (int i = 0; i < 300; i++) x[i] = new byte[100_000]; Thread.sleep(700); } }"""
+
+
+@pytest.mark.parametrize("own", [[], ["-XX:+UseLargePages"], ["@flags"], ["-XX:-UseLargePages"], ["-XX:+UseZGC"]])
+@pytest.mark.parametrize(
+    "java", sorted({p.resolve() for p in Path("/usr/lib/jvm").glob("*/bin/java")}), ids=lambda path: path.parts[-3]
+)
+def test_a_real_jvm_is_on_the_pages_of_its_side(
+    java: Path, own: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every release, with flags of the user's that a plan writes: in a file, and on the command line."""
+    if not (java.parent / "javac").exists() or os.geteuid() != 0:
+        pytest.skip("needs root and a JDK")
+    (tmp_path / "Main.java").write_text(MAIN, encoding="ascii")
+    subprocess.run([java.parent / "javac", "Main.java"], cwd=tmp_path, check=True)
+    (tmp_path / "flags").write_text("-XX:+UseLargePages -XX:LargePageSizeInBytes=2m -XX:+AlwaysPreTouch", "ascii")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("_JAVA_OPTIONS", "-XX:-UseLargePages")
+    launches = dict[str, Launch]()
+    monkeypatch.setattr(trial, "_program_trial", lambda _, made, *__: launches.update(made))
+    words = [str(java), "-Xmx64m", *own, "Main"]
+    trial._jvm(Namespace(command_line=words, pages=0), ("2M", "thp"))
+    subject = ProgramSubject(launches, tmp_path)
+    for arm in launches:
+        is_shared = arm == "thp" and own == ["-XX:+UseZGC"]  # its heap, which is then on base pages
+        with subject.sides(arm, swapped=False) as (base, other):
+            base.batch()
+            with pytest.raises(ArmError, match="on huge pages of the") if is_shared else nullcontext():
+                other.batch()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +183,8 @@ def test_java_flags_differ_by_page_size_alone() -> None:
         (["command", "--base", "x", "--runs", "0"], "--runs 0: give 1 to 200"),
         (["command", "--base", "x", "--minutes", "0"], "--minutes 0"),
         (["jvm", "--", "java", "-version"], "-Xmx"),
+        (["jvm", "--", "java", "-Xmx1g", "-XX:-UseTransparentHugePages"], "-XX:-UseTransparentHugePages: leave it out"),
+        (["jvm", "--", "java", "-Xmx1g", "-XX:+UseSHM"], "leave it out"),
         (["postgresql", "--bin-dir", "/no/such/folder"], "/no/such/folder"),
         (["postgresql", "--clients", "0"], "--clients 0: give 1 to 1000"),
         (["postgresql", "--row-bytes", "0"], "--row-bytes 0"),
