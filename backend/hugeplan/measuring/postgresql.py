@@ -183,7 +183,7 @@ class PostgresqlSubject:
         if page_bytes is None:
             if arm == THP:
                 check_shared_thp()
-            stack.enter_context(server.running("off"))
+            stack.enter_context(server.running("off", thp=arm == THP))
         else:
             try:
                 stack.enter_context(reserved(page_bytes, server.huge_pages_needed(page_bytes)))
@@ -233,5 +233,8 @@ def _check_pages(made: Workers, arm: str) -> None:
     expected = PAGE_BYTES.get(arm, os.sysconf("SC_PAGE_SIZE"))
     if made.page_bytes != expected:
         raise ArmError(f"the server runs on {made.page_bytes >> 10} KiB pages, {expected >> 10} KiB were asked for")
-    if arm == THP and not shared_huge_bytes(made.pids[0]):
+    has_transparent = bool(shared_huge_bytes(made.pids[0]))
+    if arm == THP and not has_transparent:
         raise ArmError("the kernel gave the server no transparent huge pages")
+    if arm == EQUAL and has_transparent:
+        raise TrialError("the kernel gave the server on base pages transparent huge pages")

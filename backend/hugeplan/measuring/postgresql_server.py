@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from typing import Final
 
 import psycopg
 
+from hugeplan.measuring import launch as launcher
 from hugeplan.measuring.control import ControlConnection
 from hugeplan.measuring.user_programs import (
     ANSWER_SECONDS,
@@ -136,9 +138,9 @@ class Server:
         """The command line of one of PostgreSQL's programs, with the wanted priority and user."""
         return [*self._nice, *as_user(self.user, self.held), str(self.programs / words[0]), *words[1:]]
 
-    def run(self, *words: str, seconds: float = SAID_SECONDS) -> str:
+    def run(self, *words: str, seconds: float = SAID_SECONDS, before: Sequence[str] = ()) -> str:
         """Run a PostgreSQL program in the server's folder; what it printed. ServerError, OSError: it took longer."""
-        status, said = said_by(self.command(*words), seconds=seconds)
+        status, said = said_by([*before, *self.command(*words)], seconds=seconds)
         if status != 0:
             raise ServerError(f"{words[0]} failed: {[f'status {status}', *said.strip().splitlines()][-1]}")
         return said
@@ -223,12 +225,13 @@ class Server:
         return int(re.findall(r"^[0-9]{1,9}$", out, re.MULTILINE)[-1])
 
     @contextmanager
-    def running(self, huge_pages: str, page_bytes: int | None = None) -> Iterator[None]:
-        """The server, up for the time of the block."""
+    def running(self, huge_pages: str, page_bytes: int | None = None, *, thp: bool = False) -> Iterator[None]:
+        """The server, up for the time of the block. ``thp``: whether it may have transparent huge pages."""
         self.configure(huge_pages, page_bytes)
+        launch = [sys.executable, "-I", "-S", launcher.__file__, "on" if thp else "off"]
         log = self.folder / "log"
         try:
-            self.run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-l", str(log), "start")
+            self.run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-l", str(log), "start", before=launch)
         except ServerError as problem:
             raise ServerError(f"the server did not start: {_last_reason(self.held / log.name) or problem}") from problem
         try:

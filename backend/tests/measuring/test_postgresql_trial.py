@@ -12,17 +12,19 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import psycopg
 import pytest
 
 from hugeplan.cli import main
-from hugeplan.measuring import control, pools, postgresql_clients
+from hugeplan.measuring import control, pools, postgresql, postgresql_clients
 from hugeplan.measuring.postgresql import Plan, PostgresqlSubject, check_shared_thp, largest_data_bytes
-from hugeplan.measuring.postgresql_clients import Case, DriverClients, NestedLoop, Pgbench
+from hugeplan.measuring.postgresql_clients import Case, DriverClients, NestedLoop, Pgbench, Workers
 from hugeplan.measuring.postgresql_server import PROGRAMS, Server, ServerError, Shape, find_programs
 from hugeplan.measuring.room import check, headroom_bytes
-from hugeplan.measuring.trial import ArmError, TrialError
+from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
 from hugeplan.measuring.workplace import workplace
 from hugeplan.planner.model import GIB, MIB
 
@@ -121,7 +123,19 @@ def test_clients_without_pgbench_look_up_rows(tmp_path: Path) -> None:
             assert clients.page_bytes == 4096
             assert 0 < batch.cpu_ns < 1e9
             assert batch.rate > 10
+            assert "THP_enabled:\t0" in Path(f"/proc/{clients.pids[0]}/status").read_text(encoding="utf-8")
+        with server.running("off", thp=True), DriverClients(server, Case("two", 2, (0,))) as clients:
+            assert "THP_enabled:\t1" in Path(f"/proc/{clients.pids[0]}/status").read_text(encoding="utf-8")
     assert not folder.exists()
+
+
+def test_base_pages_that_are_none_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where shmem_enabled is always, which a trial of thp needs, both servers had transparent huge pages."""
+    monkeypatch.setattr(postgresql, "shared_huge_bytes", lambda _: 2 * MIB)
+    made = cast("Workers", SimpleNamespace(page_bytes=os.sysconf("SC_PAGE_SIZE"), pids=[1]))
+    postgresql._check_pages(made, postgresql.THP)
+    with pytest.raises(TrialError, match="the server on base pages transparent huge pages"):
+        postgresql._check_pages(made, EQUAL)
 
 
 def test_a_batch_ends_when_its_clients_end_and_not_when_that_is_seen(
