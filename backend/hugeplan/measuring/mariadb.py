@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, relea
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.sysbench_clients import Sysbench
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
-from hugeplan.measuring.user_programs import smaps_of
+from hugeplan.measuring.user_programs import BASE_BYTES, TRANSPARENT, memory_of
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance
@@ -157,13 +156,14 @@ class MariadbSubject:
         clients.read_all()
         clients.events = self._events
         clients.batch()
+        memory = memory_of(server.pid)
         if arm == THP:
-            if anonymous_huge_bytes(server.pid) < self.plan.pool_bytes // 2:
+            if memory[TRANSPARENT] < self.plan.pool_bytes // 2:
                 raise ArmError("the kernel gave the buffer pool few transparent huge pages")
-        elif page_bytes is not None and mapped_bytes(server.pid, page_bytes) < self.plan.pool_bytes:
+        elif page_bytes is not None and memory[page_bytes] < self.plan.pool_bytes:
             raise ArmError(f"the buffer pool is not on pages of {format_bytes(page_bytes)}")
-        elif page_bytes is None and anonymous_huge_bytes(server.pid):
-            raise TrialError("the kernel gave the server on base pages transparent huge pages")
+        elif page_bytes is None and memory.total() > memory[BASE_BYTES]:
+            raise TrialError("the server on base pages has huge pages")
         return clients
 
     def _pages(self, page_bytes: int) -> int:
@@ -201,15 +201,3 @@ def _check_thp() -> None:
         raise ArmError("this kernel has no transparent huge pages") from problem
     if "[always]" not in text:
         raise ArmError("MariaDB gets transparent huge pages only where transparent_hugepage/enabled is always")
-
-
-def mapped_bytes(pid: int, page_bytes: int) -> int:
-    """Bytes of a process's mappings of this page size: what else it maps may be larger than its buffer pool."""
-    found = re.findall(r"^Size:\s+(\d+) kB\nKernelPageSize:\s+(\d+) kB", smaps_of(pid), re.MULTILINE)
-    return sum(int(size) * 1024 for size, page in found if int(page) * 1024 == page_bytes)
-
-
-def anonymous_huge_bytes(pid: int) -> int:
-    """Bytes of its own memory that a process has on transparent huge pages."""
-    found = re.search(r"^AnonHugePages:\s+(\d+) kB", smaps_of(pid, "smaps_rollup"), re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0

@@ -15,17 +15,18 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Final
 
 from hugeplan.measuring import launch as launcher
 from hugeplan.measuring.batches import Batch, BatchError, Side
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
-from hugeplan.measuring.user_programs import smaps_of
+from hugeplan.measuring.user_programs import BASE_BYTES, memory_of
 from hugeplan.measuring.workplace import note_session
 from hugeplan.planner.units import format_bytes
 
@@ -34,8 +35,6 @@ _LEAST_SECONDS: Final = 1e-6
 _END_SECONDS: Final = 5.0
 _TAIL_BYTES: Final = 1 << 20
 _FIRST_LOOK_SECONDS: Final = 0.01
-_BASE, _TRANSPARENT = os.sysconf("SC_PAGE_SIZE"), 0
-_MAPPED: Final = re.compile(r"^(Size|KernelPageSize|Anonymous|AnonHugePages|ShmemPmdMapped):\s+(\d+) kB", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +52,18 @@ class Launch:
     pages: int = 0
     heap_bytes: int = 0
 
-    def why_not(self, seen: Sequence[Mapping[int, int]], *, is_base: bool) -> str | None:
+    def why_not(self, seen: Sequence[Counter[int]], *, is_base: bool) -> str | None:
         """Why a run was not on the pages that it is compared for; None where it was. ``seen``: what ``_memory_of``
         found."""
         program = self.command[0]
         if not seen:
             return f"which pages {program} uses is not known: it ended too soon to be looked at, or nobody may"
         if is_base:
-            huge = max(sum(memory.values()) - memory[_BASE] for memory in seen)
+            huge = max(memory.total() - memory[BASE_BYTES] for memory in seen)
             return f"{program} on base pages has {format_bytes(huge)} on huge pages" if huge else None
-        largest = max(seen, key=lambda memory: sum(memory.values()))
-        total = sum(largest.values())
-        found = total - largest[_BASE] if self.page_bytes is None else largest[self.page_bytes]
+        largest = max(seen, key=Counter.total)
+        total = largest.total()
+        found = total - largest[BASE_BYTES] if self.page_bytes is None else largest[self.page_bytes]
         if found >= max(self.heap_bytes, total / 2):
             return None
         kind = "huge pages" if self.page_bytes is None else f"pages of {format_bytes(self.page_bytes)}"
@@ -152,7 +151,7 @@ class Run:
     status: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    seen: list[Mapping[int, int]] = field(default_factory=list)
+    seen: list[Counter[int]] = field(default_factory=list)
 
     def look(self, session: int, is_over: Event) -> None:
         """Look at its processes until it is over."""
@@ -166,59 +165,43 @@ class Run:
 def run_once(launch: Launch, output: int, folder: Path) -> Run:
     """Run the program with both outputs into a descriptor."""
     words = [sys.executable, "-I", "-S", str(_LAUNCHER), "on" if launch.thp else "off", *launch.command]
-    run, is_over, begin = Run(), Event(), time.perf_counter()
-    process = subprocess.Popen(  # noqa: S603 - the user's own program, never through a shell
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        env=os.environ | launch.environment,
-        start_new_session=True,
-    )
-    looking = Thread(target=run.look, args=(process.pid, is_over))
-    try:
-        looking.start()
-        note_session(folder, process.pid)  # the program may become another user
-        _, status, usage = os.wait4(process.pid, 0)
-        run.seconds = max(time.perf_counter() - begin, _LEAST_SECONDS)
-    except BaseException:
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(subprocess.TimeoutExpired):  # what became another user's takes no signal of an ordinary one
-            process.wait(_END_SECONDS)
-        raise
-    finally:
-        is_over.set()
-    looking.join()
+    run, is_over = Run(), Event()
+    with ThreadPoolExecutor(1) as beside:
+        begin = time.perf_counter()
+        process = subprocess.Popen(  # noqa: S603 - the user's own program, never through a shell
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=os.environ | launch.environment,
+            start_new_session=True,
+        )
+        try:
+            beside.submit(run.look, process.pid, is_over)
+            note_session(folder, process.pid)  # the program may become another user
+            _, status, usage = os.wait4(process.pid, 0)
+            run.seconds = max(time.perf_counter() - begin, _LEAST_SECONDS)
+        except BaseException:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):  # what became another user's takes no signal of an ordinary one
+                process.wait(_END_SECONDS)
+            raise
+        finally:
+            is_over.set()
     run.status = process.returncode = os.waitstatus_to_exitcode(status)
     run.cpu_seconds = usage.ru_utime + usage.ru_stime
     return run
 
 
-def _memory_of(session: int) -> Mapping[int, int]:
-    """Bytes of memory of its own that a session's programs use, by page size: 0 for transparent huge pages. Mappings of
-    huge pages count whole, since they have no other pages. Empty where there are none that may be looked at."""
+def _memory_of(session: int) -> Counter[int]:
+    """Of a session's programs; empty where there are none that may be looked at."""
     found = Counter[int]()
     for process in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError, IndexError):  # it has ended, or is another user's
             name, _, fields = (process / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
-            if int(fields.split()[3]) != session or name.endswith(f"({launcher.NAME}"):
-                continue
-            mappings = _MAPPED.findall(smaps_of(int(process.name)))
-        except (OSError, IndexError):  # it has ended, or is another user's
-            continue
-        size = 0
-        for key, kib in mappings:
-            count = int(kib) * 1024
-            if key == "Size":
-                size = count
-            elif key == "KernelPageSize":
-                found[count] += size if count > _BASE else 0
-            elif key == "Anonymous":
-                found[_BASE] += count
-            else:
-                found[_TRANSPARENT] += count
-                found[_BASE] -= count if key == "AnonHugePages" else 0
+            if int(fields.split()[3]) == session and not name.endswith(f"({launcher.NAME}"):
+                found += memory_of(int(process.name))
     return found
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+import re
 import selectors
 import stat
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -31,6 +33,9 @@ _MOST_READ_BYTES: Final = 1 << 20
 _MOST_SAID_BYTES: Final = 1 << 16
 _MOST_MAPS_BYTES: Final = 64 << 20
 """The kernel's 65,530 mappings of a process have about 50 MB."""
+BASE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+TRANSPARENT: Final = 0
+_MAPPED: Final = re.compile(r"^(Size|KernelPageSize|Anonymous|AnonHugePages|ShmemPmdMapped):\s+(\d+) kB", re.MULTILINE)
 _CPUCLOCK_SCHED: Final = 2
 _VARIABLES: Final = frozenset({"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", VARIABLE})
 
@@ -183,6 +188,26 @@ def smaps_of(pid: int, name: str = "smaps") -> str:
     if status != 0:
         raise OSError(f"the mappings of process {pid} cannot be read: {said.strip()[-200:]}")
     return said
+
+
+def memory_of(pid: int) -> Counter[int]:
+    """Bytes of memory of its own that a process uses by page size, transparent pages by ``TRANSPARENT``. OSError.
+
+    Mappings of a pool's pages count whole, since they never have others.
+    """
+    found, size = Counter[int](), 0
+    for key, kib in _MAPPED.findall(smaps_of(pid)):
+        count = int(kib) * 1024
+        if key == "Size":
+            size = count
+        elif key == "KernelPageSize":
+            found[count] += size if count > BASE_BYTES else 0
+        elif key == "Anonymous":
+            found[BASE_BYTES] += count
+        else:
+            found[TRANSPARENT] += count
+            found[BASE_BYTES] -= count if key == "AnonHugePages" else 0
+    return found
 
 
 def version_said(program: Path, user: str) -> str:

@@ -34,6 +34,7 @@ from hugeplan.measuring.mariadb_server import (
 )
 from hugeplan.measuring.sysbench_clients import Sysbench, find_sysbench
 from hugeplan.measuring.trial import ArmError, TrialError
+from hugeplan.measuring.user_programs import BASE_BYTES, memory_of
 from hugeplan.measuring.workplace import programs_of, workplace
 from hugeplan.planner.model import GIB, MIB
 
@@ -179,8 +180,8 @@ def test_a_server_answers_lookups_and_is_gone_afterwards(
             clients.events = 500
             before = server.cpu_ns()
             batch = clients.batch()
-            assert mariadb.mapped_bytes(server.pid, os.sysconf("SC_PAGE_SIZE")) > 96 * MIB
-            assert mariadb.anonymous_huge_bytes(server.pid) == 0
+            memory = memory_of(server.pid)
+            assert memory.total() == memory[BASE_BYTES] > 64 * MIB
             assert server.cpu_ns() > before
             assert 1_000 < batch.cpu_ns < 1e8
             assert batch.rate > 10
@@ -278,7 +279,7 @@ def test_huge_pages_are_proven(tmp_path: Path, engine: str) -> None:
             with subject.sides("2M", swapped=False) as (base, other):
                 assert isinstance(base, Sysbench)
                 assert isinstance(other, Sysbench)
-                found = [mariadb.mapped_bytes(side.server.pid, 2 * MIB) for side in (base, other)]
+                found = [memory_of(side.server.pid)[2 * MIB] for side in (base, other)]
                 assert found[0] == 0
                 assert found[1] >= plan.pool_bytes
         except ArmError as problem:
