@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 from alembic.util import CommandError
@@ -11,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate, roles
+from hugeplan.db.replacement import KeptAsideError
 from hugeplan.db.server_release import ServerReleaseError
 from hugeplan.settings import Settings
 
@@ -30,12 +33,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 def bring_along(settings: Settings, revision: str = "head") -> list[str]:
     """Bring the database to a revision; at the newest, what other roles may do there. Raises InputError."""
+    with in_words(revision):
+        folder = migrate.migrations_dir(settings.migrations_dir)
+        why = migrate.upgrade(settings.sqlalchemy_url(), folder, revision)
+        said = [f"A restore was cut off. What it was to replace is back: {why}."] if why else []
+        return said + (roles.grant(settings.psycopg_url()) if revision == "head" else [])
+
+
+@contextmanager
+def in_words(revision: str = "head") -> Iterator[None]:
+    """Errors of the database and of its migrations as InputError."""
     try:
-        migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir), revision)
-        return roles.grant(settings.psycopg_url()) if revision == "head" else []
+        yield
     except CommandError as error:
         raise InputError(f"--revision: {revision!r} is not valid; expected head or a revision: {error}") from error
-    except migrate.MigrationsMissingError as error:
+    except (migrate.MigrationsMissingError, KeptAsideError) as error:
         raise InputError(str(error)) from error
     except (migrate.DatabaseEncodingError, ServerReleaseError) as error:
         raise InputError(f"HUGEPLAN_DATABASE_URL: {error}") from error
@@ -49,10 +61,10 @@ def _meaning(cause: object) -> str | None:
     """What went wrong and what mends it; None for an error that only a fault in a migration explains."""
     reason = str(cause).splitlines()[0]
     match cause:
-        case psycopg.errors.LockNotAvailable():
+        case psycopg.errors.LockNotAvailable() | psycopg.errors.QueryCanceled():
             return (
-                f"nothing was changed: {reason}. Another transaction holds a table that a migration changes; stop the"
-                " service, then run: hugeplan migrate"
+                f"nothing was changed: {reason}. Another transaction holds a table that a migration changes, or a"
+                " restore still runs: wait for it, or stop the service, then run: hugeplan migrate"
             )
         case psycopg.errors.DiskFull():
             return f"nothing was changed: {reason}. Make room on the database's disk, then run: hugeplan migrate"

@@ -10,16 +10,16 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.files import to_read
-from hugeplan.cli.migrate import bring_along
+from hugeplan.cli.migrate import bring_along, in_words
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate, replacement
 from hugeplan.settings import Settings
@@ -41,25 +41,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Restore, or change nothing."""
     settings = load_settings()
-    try:
-        known = migrate.known_revisions(migrate.migrations_dir(settings.migrations_dir))
-        with to_read(str(arguments.file)) as given:
-            if given.read(len(MAGIC)) != MAGIC:
-                raise InputError(f"{arguments.file} is no backup; expected a file that hugeplan backup wrote, whole")
-            if arguments.replace and not arguments.even_if_in_use:
-                _refuse_in_use(settings)
-            _make_room(settings, known, replace=arguments.replace)
-            _restore(settings, known, given, replace=arguments.replace)
-    except migrate.MigrationsMissingError as error:
-        raise InputError(str(error)) from error
-    except OSError as error:
-        raise InputError(f"{arguments.file} cannot be read: {error.strerror}") from error
-    with postgres_programs.connect(settings) as connection:
-        replacement.end_logins(connection)
+    with in_words():
+        try:
+            _from(arguments, settings, migrate.migrations_dir(settings.migrations_dir))
+        except psycopg.Error as error:
+            is_refused = isinstance(error, psycopg.errors.InsufficientPrivilege)
+            hint = "; restore as the role that owns the tables (docs/upgrading.md)" if is_refused else ""
+            reason = str(error).splitlines()[0]
+            raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
+        except OSError as error:
+            raise InputError(f"{arguments.file} cannot be read: {error.strerror}") from error
     bring_along(settings)
     print("Restored, and brought to the newest migration. Browsers log in again, and enrolments are approved again.")
     print("Tokens (hugeplan token list) are the backup's, without what was revoked since in what it replaced.")
     return 0
+
+
+def _from(arguments: argparse.Namespace, settings: Settings, folder: Path) -> None:
+    with to_read(str(arguments.file)) as given:
+        if given.read(len(MAGIC)) != MAGIC:
+            raise InputError(f"{arguments.file} is no backup; expected a file that hugeplan backup wrote, whole")
+        if arguments.replace and not arguments.even_if_in_use:
+            _refuse_in_use(settings)
+        with postgres_programs.connect(settings) as connection:
+            connection.autocommit = True
+            migrate.require_suitable(settings.sqlalchemy_url())
+            replacement.hold(connection)
+            if replacement.is_begun(connection):
+                migrate.end_replacement(settings.sqlalchemy_url(), folder)
+            if not arguments.replace and not replacement.is_empty(connection):
+                raise InputError(
+                    "HUGEPLAN_DATABASE_URL: the database's schema public holds something; expected an empty one to"
+                    " restore into, or --replace"
+                )
+            _replace(connection, settings, folder, given)
 
 
 _IN_USE: Final = """
@@ -82,56 +97,38 @@ def _refuse_in_use(settings: Settings) -> None:
             time.sleep(0.1)
 
 
-def _make_room(settings: Settings, known: Collection[str], *, replace: bool) -> None:
-    """Leave an empty schema: what is there is put aside, where that is asked for."""
+def _replace(
+    connection: psycopg.Connection[tuple[object, ...]], settings: Settings, folder: Path, given: IO[bytes]
+) -> None:
+    """What the file holds, whole and at the newest migration; else what was there before comes back."""
     try:
-        with postgres_programs.connect(settings) as connection:
-            replacement.settle(connection, known)
-            row = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
-            if row is None or (row[0] != 0 and not replace):
-                raise InputError(
-                    "HUGEPLAN_DATABASE_URL: the database has tables; expected an empty one to restore into, or"
-                    " --replace"
-                )
-            if replace:
-                replacement.begin(connection)
-    except psycopg.Error as error:
-        is_refused = isinstance(error, psycopg.errors.InsufficientPrivilege)
-        hint = "; restore as the role that owns the tables (docs/upgrading.md)" if is_refused else ""
-        reason = str(error).splitlines()[0]
-        raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
+        replacement.begin(connection)
+        _restore(settings, given)
+    except BaseException as error:
+        replacement.give_back(settings.psycopg_url(), str(error) or "it was interrupted")
+        if isinstance(error, InputError):
+            raise InputError(f"nothing was changed: {error}") from error
+        raise
+    if (why := migrate.end_replacement(settings.sqlalchemy_url(), folder)) is not None:
+        raise InputError(f"nothing was changed: {why}")
 
 
-def _restore(settings: Settings, known: Collection[str], rest: IO[bytes], *, replace: bool) -> None:
-    """One transaction of pg_restore. What was put aside comes back when it fails, or brings what this release cannot
-    use.
-    """
-    brought = False
-    database = postgres_programs.database_name(settings)
+def _restore(settings: Settings, rest: IO[bytes]) -> None:
+    """One transaction of pg_restore, of what lies in the schema public alone: nothing else could be given back."""
+    database = make_conninfo(dbname=postgres_programs.database_name(settings), application_name=replacement.RESTORING)
     # Rights are granted anew: the roles that had some may not be here.
-    options = ("--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error", f"--dbname={database}")
+    options = ("--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error", "--schema=public")
     unread: list[OSError] = []
     out, into = os.pipe()
     feeder = threading.Thread(target=_feed, args=(rest, into, unread), daemon=True)
     feeder.start()
     try:
         with os.fdopen(out, "rb", buffering=0) as given:
-            postgres_programs.run(settings, "pg_restore", *options, given=given)
-        brought = True
-        with postgres_programs.connect(settings) as connection:
-            if (why := replacement.why_unknown(connection, known)) is not None:
-                raise InputError(why)
+            postgres_programs.run(settings, "pg_restore", *options, f"--dbname={database}", given=given)
     except InputError as error:
-        kept = "the database was empty, and has now what the file holds" if brought and not replace else None
-        said = f"{kept or 'nothing was changed'}: {error}"
-        try:
-            with postgres_programs.connect(settings) as connection:
-                replacement.settle(connection, known)
-        except (InputError, psycopg.Error):
-            said = (
-                f"nothing is lost: {error}. What was there is kept aside; once the database answers: hugeplan migrate"
-            )
-        raise unread[0] if unread else InputError(said) from error
+        if unread:
+            raise unread[0] from error
+        raise
 
 
 def _feed(rest: IO[bytes], into: int, unread: list[OSError]) -> None:

@@ -24,6 +24,7 @@ class AdvisoryLock(IntEnum):
     BOOTSTRAP = 4_811_252_263_004
     SEALING = 4_811_252_263_005
     NAMES = 4_811_252_263_006
+    REPLACEMENT = 4_811_252_263_007
 
 
 @unique

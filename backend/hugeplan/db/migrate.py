@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from sqlalchemy import create_engine, pool, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from hugeplan.bundled import bundled
-from hugeplan.db import replacement, server_release
+from hugeplan.db import models, replacement, server_release  # noqa: F401 - models fill Base.metadata
+from hugeplan.db.base import Base
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 _REVISION = re.compile(r'^(down_)?revision = "([^"]+)"$', re.MULTILINE)
+_TRIGGER = re.compile(r"CREATE TRIGGER (\w+)")
 _ATTEMPTS = 5
 """Of an upgrade that waits for a reader which waits for it."""
+_BOUND = "1h"
+"""For each statement of an upgrade of what a restore brought, which may sleep."""
 
 
 class MigrationsMissingError(Exception):
@@ -49,11 +53,15 @@ def alembic_config(folder: Path) -> Config:
 
 
 @cache
+def _scripts(folder: Path) -> str:
+    """All migrations of the folder. They are read once: a service runs the migrations it started with."""
+    return "\n".join(script.read_text() for script in sorted(folder.glob("versions/*.py")))
+
+
+@cache
 def _revisions(folder: Path) -> list[tuple[str, str]]:
-    """Each revision of the folder, after ``down_`` where another one is above it. The scripts are read once: a service
-    runs the migrations it started with.
-    """
-    return [line for script in sorted(folder.glob("versions/*.py")) for line in _REVISION.findall(script.read_text())]
+    """Each revision of the folder, after ``down_`` where another one is above it."""
+    return _REVISION.findall(_scripts(folder))
 
 
 def known_revisions(folder: Path) -> frozenset[str]:
@@ -79,23 +87,55 @@ def behind(connection: psycopg.Connection[Any], folder: Path) -> str | None:
     return None if found == head else f"the database is at migration {found}, the service needs {head}"
 
 
-def upgrade(url: str, folder: Path, revision: str = "head") -> None:
+def upgrade(url: str, folder: Path, revision: str = "head") -> str | None:
     """Bring the database at ``url`` to a revision. Safe to run from several processes at once.
 
-    A restore that was cut off is ended first, so that no table is made beside what it put aside. Raises
-    DatabaseEncodingError for a database in another encoding than UTF-8, ServerReleaseError for a server that is too
-    old.
+    A restore that was cut off is ended first, so that no table is made beside what it put aside. Returns why what it
+    was to replace came back; None where it did not. Raises DatabaseEncodingError for a database in another encoding
+    than UTF-8, ServerReleaseError for a server that is too old.
     """
+    require_suitable(url)
+    with psycopg.connect(_libpq(url), autocommit=True) as connection:
+        replacement.hold(connection)
+        why = end_replacement(url, folder) if replacement.is_begun(connection) else None
+        _upgrade(url, folder, revision)
+    return why
+
+
+def end_replacement(url: str, folder: Path) -> str | None:
+    """What arrived is brought to the newest migration and stays, or what was put aside comes back, and the reason is
+    returned. By whoever holds the replacement. Raises KeptAsideError.
+    """
+    from alembic.util import CommandError  # noqa: PLC0415 - as above
+
+    arrived = _libpq(url)
+    try:
+        triggers = frozenset(_TRIGGER.findall(_scripts(folder)))
+        why = replacement.take_over(arrived, known_revisions(folder), triggers)
+        if why is None:
+            _upgrade(url, folder, "head", _BOUND)
+            why = replacement.finish(arrived, head_revision(folder), Base.metadata.tables)
+    except (psycopg.Error, SQLAlchemyError, CommandError) as error:
+        why = str(getattr(error, "orig", error)).partition("\n")[0]
+        why = f"the backup cannot be brought to the newest migration: {why}"
+    except BaseException as error:
+        replacement.give_back(arrived, str(error) or "it was interrupted")
+        raise
+    # With nothing aside it stands: the connection was lost just as the last step was done.
+    return why if why is not None and replacement.give_back(arrived, why) else None
+
+
+def _upgrade(url: str, folder: Path, revision: str, bound: str | None = None) -> None:
     from alembic import command  # noqa: PLC0415 - as above
 
-    require_suitable(url)
-    with psycopg.connect(_libpq(url)) as restored:
-        replacement.settle(restored, known_revisions(folder))
     config = alembic_config(folder)
     engine = create_engine(url, poolclass=pool.NullPool)
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with engine.connect() as connection:
+                if bound:
+                    connection.execute(text(f"SET statement_timeout = '{bound}'"))
+                    connection.commit()
                 config.attributes["connection"] = connection
                 command.upgrade(config, revision)
         except OperationalError as error:

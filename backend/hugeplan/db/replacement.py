@@ -1,69 +1,166 @@
 """Replacing every table, in steps that a kill or a full disk between any two of them cannot spoil.
 
-What is replaced waits in a schema aside. What takes its place arrives in one transaction, so that the public schema is
-either empty or whole, and ``settle`` knows from it alone which of the two stands: what is no database of hugeplan, or
-one of a release that this one does not know, takes no place.
+What is replaced waits in a schema aside; of an empty database that schema is empty. What takes its place arrives in one
+transaction, so that the public schema is either empty or whole. What is aside goes only when what arrived is a whole
+database of hugeplan at this release's newest migration, and comes back otherwise: ``hugeplan.db.migrate`` has the
+order. What arrived is SQL that somebody else wrote: none of our statements lasts longer than ``BOUND`` on it, and none
+runs a trigger that no migration names, or a rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from itertools import product
 from typing import Final
 
 import psycopg
 from psycopg import sql
 
+from hugeplan.db.locks import AdvisoryLock
 from hugeplan.planner.printable import one_line
 
 ASIDE: Final = "hugeplan_before"
 """The schema that holds what is being replaced."""
+BOUND: Final = "10min"
+RESTORING: Final = "pg_restore of hugeplan"
+"""The name of who fills the public schema, as PostgreSQL knows it; not one of the service's."""
+
+
+class KeptAsideError(Exception):
+    """What was put aside could not come back yet."""
+
+
+@contextmanager
+def connect(url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A connection of which no statement lasts, or waits, longer than ``BOUND``."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("SET statement_timeout = {}").format(BOUND))
+        yield connection
+
+
+def hold(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """One replacement at a time, for as long as the connection lasts: nobody ends one that still goes on."""
+    connection.execute(sql.SQL("SET statement_timeout = {}; SET idle_session_timeout = 0").format(BOUND))
+    connection.execute("SELECT pg_advisory_lock(%s)", (int(AdvisoryLock.REPLACEMENT),))
+
+
+def is_begun(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
+    """Whether something is put aside."""
+    return connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (ASIDE,)).rowcount == 1
+
+
+def is_empty(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
+    """Whether the public schema holds nothing. A transaction that still fills it is waited for: PostgreSQL drops no
+    schema under it, nor one that holds anything, nor another owner's.
+    """
+    # Of one that is full the drop would first lock every table.
+    held = "refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace('public') AND deptype = 'n'"
+    if connection.execute(f"SELECT FROM pg_depend WHERE {held} LIMIT 1").rowcount:
+        return False
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute("DROP SCHEMA IF EXISTS public")
+    except psycopg.errors.DependentObjectsStillExist:
+        return False
+    return True
 
 
 def begin(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Put everything aside; the public schema is empty then."""
-    connection.execute(sql.SQL("ALTER SCHEMA public RENAME TO {}").format(sql.Identifier(ASIDE)))
-    connection.execute("CREATE SCHEMA public")
+    """Put everything aside; the public schema is empty then. One that is empty already stays, with its rights."""
+    with connection.transaction():
+        if is_empty(connection):
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(ASIDE)))
+        else:
+            connection.execute(sql.SQL("ALTER SCHEMA public RENAME TO {}").format(sql.Identifier(ASIDE)))
+            connection.execute("CREATE SCHEMA public")
 
 
-def why_unknown(connection: psycopg.Connection[tuple[object, ...]], known: Collection[str]) -> str | None:
-    """Why the public schema is none that this release can use, by its ``known`` migrations; None where it can."""
-    found: list[str] = []
-    with suppress(psycopg.ProgrammingError, psycopg.DataError), connection.transaction():
-        rows = connection.execute("SELECT version_num FROM public.alembic_version LIMIT 3")
-        found = [one_line(version, 80) for (version,) in rows]
-    if not found:
-        return "it is no backup of hugeplan: it has no migration"
-    is_known = len(found) == 1 and found[0] in known
-    return None if is_known else f"this release does not know its migration ({', '.join(found)})"
+_END_RESTORING: Final = """
+SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND application_name = %s
+"""
 
 
-def settle(connection: psycopg.Connection[tuple[object, ...]], known: Collection[str]) -> None:
-    """End a replacement, finished or cut off: what was put aside goes where a database of a ``known`` migration
-    arrived, and comes back otherwise.
+def give_back(url: str, why: str) -> bool:
+    """What was put aside comes back, and what arrived, or still arrives, goes. False where nothing is aside.
 
-    A transaction that still fills the public schema is waited for: PostgreSQL drops no schema under it.
+    PostgreSQL does not see that a pg_restore was killed while it runs what the backup told it to. KeptAsideError where
+    it cannot come back for now.
     """
-    if connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (ASIDE,)).fetchone() is None:
-        return
-    aside = sql.Identifier(ASIDE)
     try:
-        with connection.transaction():
-            connection.execute("DROP SCHEMA IF EXISTS public")  # refused while it holds anything
-            connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO public").format(aside))
-    except psycopg.errors.DependentObjectsStillExist:
-        with connection.transaction():
-            if why_unknown(connection, known) is not None:
-                connection.execute("DROP SCHEMA public CASCADE")
-                connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO public").format(aside))
-                return
-            end_logins(connection)
-            _keep_refusals(connection)
-            connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(aside))
+        with connect(url) as connection, connection.transaction():
+            if not is_begun(connection):
+                return False
+            connection.execute(_END_RESTORING, (RESTORING,))
+            connection.execute("DROP SCHEMA IF EXISTS public CASCADE")
+            connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO public").format(sql.Identifier(ASIDE)))
+    except psycopg.Error as error:
+        raise KeptAsideError(
+            f"nothing is lost: {why}. What was there is kept aside; once the database answers: hugeplan migrate"
+        ) from error
+    return True
 
 
-def end_logins(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+_RUNS: Final = """
+SELECT format('the trigger %%I of %%s', tgname, tgrelid::regclass) FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid
+WHERE relnamespace = 'public'::regnamespace AND NOT tgisinternal AND tgname <> ALL(%s)
+UNION ALL SELECT format('the rule %%I of %%s', rulename, ev_class::regclass)
+FROM pg_rewrite JOIN pg_class c ON c.oid = ev_class
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
+ORDER BY 1 LIMIT 3
+"""
+
+
+def take_over(url: str, known: Collection[str], triggers: Collection[str]) -> str | None:
+    """End and refuse in what arrived what was ended or refused in what is aside. Why what arrived is none that this
+    release can use, by its ``known`` migrations and their ``triggers``; None where it may be.
+    """
+    with connect(url) as connection, connection.transaction():
+        if is_empty(connection):
+            return "it is no backup of hugeplan: it is empty"
+        if foreign := connection.execute(_RUNS, (list(triggers),)).fetchall():
+            named = ", ".join(one_line(str(name), 160) for (name,) in foreign)
+            return f"it has what no migration of hugeplan made and what would run here: {named}"
+        found = _migrations(connection)
+        if not found:
+            return "it is no backup of hugeplan: it has no migration"
+        if len(found) > 1 or found[0] not in known:
+            return f"this release does not know its migration ({', '.join(found)})"
+        _end_logins(connection)
+        _keep_refusals(connection)
+    return None
+
+
+def _migrations(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]:
+    is_table = "SELECT FROM pg_class WHERE oid = to_regclass('public.alembic_version') AND relkind = 'r'"
+    with suppress(psycopg.ProgrammingError, psycopg.DataError), connection.transaction():
+        if connection.execute(is_table).rowcount:
+            rows = connection.execute("SELECT version_num FROM public.alembic_version LIMIT 3")
+            return [one_line(version, 80) for (version,) in rows]
+    return []
+
+
+_LACKS: Final = """
+SELECT name FROM unnest(%s::text[]) name WHERE NOT EXISTS
+    (SELECT FROM pg_index WHERE indrelid = to_regclass(format('public.%%I', name)) AND indisprimary) ORDER BY 1 LIMIT 3
+"""
+"""A table with its key: no view has one, nor has a table of a dump that ends before its keys."""
+
+
+def finish(url: str, newest: str, tables: Collection[str]) -> str | None:
+    """Drop what is aside, when what arrived is whole at the newest migration. Why it is not; None where it is."""
+    with connect(url) as connection, connection.transaction():
+        if (found := _migrations(connection)) != [newest]:
+            return f"it is at migration {', '.join(found) or 'none'} and not at {newest}"
+        if lacks := connection.execute(_LACKS, (list(tables),)).fetchall():
+            return f"it is no whole backup of hugeplan: it lacks {', '.join(str(name) for (name,) in lacks)}"
+        connection.execute("SET LOCAL statement_timeout = 0")  # a backup of what goes may still run
+        connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(ASIDE)))
+    return None
+
+
+def _end_logins(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     """End browsers' logins and what lets in once: a backup also has what was logged out of or used up since."""
     once = dict.fromkeys(("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"), "TRUE")
     for table, which in (once | {"enrolment_requests": "decision IS DISTINCT FROM 'refused'"}).items():
