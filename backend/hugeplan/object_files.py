@@ -13,10 +13,11 @@ from itertools import zip_longest
 from typing import Final
 
 from hugeplan.artifacts import refused, withheld
-from hugeplan.artifacts.owners import Needs, Owner, maker, objects
+from hugeplan.artifacts.owners import Needs, maker, objects
 from hugeplan.inventory.answer import FleetAnswer, NodeAnswer
 from hugeplan.inventory.model import FoundDatabase, FoundNode
 from hugeplan.inventory.scenario import Json, scenario_document
+from hugeplan.recognition.operators import Owner
 
 #: An object and the name of a container in its pods: another one beside it may take no huge pages on any node.
 _Container = tuple[str, str | None]
@@ -90,9 +91,12 @@ def scenarios(found: FleetAnswer) -> tuple[list[tuple[FoundNode, Json]], list[st
                 f"{where}: {one.instance.name} {how}, as {min(others)} has no huge pages for a pod of its object"
             )
         is_new = bool(held)
-    nodes = (replace(node.node, databases=tuple(_scenarios_own(one, without) for one in node.node.databases))
-             for node in found.nodes)  # fmt: skip
-    return [(node, scenario_document(node)) for node in nodes], notes
+    documents = []
+    for answered in found.nodes:
+        databases = tuple(_scenarios_own(one, without) for one in answered.node.databases)
+        one_node = replace(answered.node, databases=databases)
+        documents.append((one_node, scenario_document(one_node, answered.plan)))
+    return documents, notes
 
 
 def _scenarios_own(one: FoundDatabase, without: set[int]) -> FoundDatabase:

@@ -9,10 +9,10 @@ from hugeplan.artifacts import pod
 from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.artifacts.owners import Needs, Owner, made_once, patched, saved_once
+from hugeplan.artifacts.owners import Needs, made_once, saved_once
 from hugeplan.planner.model import OperatorObject, Plan, PlanRequest
 from hugeplan.recognition.base import CustomResource
-from hugeplan.recognition.operators import RESOURCES
+from hugeplan.recognition.operators import RESOURCES, Owner, patched
 
 #: A server's section of an option file, by engine.
 _SECTIONS: Final = {"mariadb": "mariadb", "mysql": "mysqld"}

@@ -21,24 +21,7 @@ from hugeplan.artifacts.base import Artifact, one_line, slug, with_pool
 from hugeplan.planner.memory.kubernetes import PodMemory, huge_page_limits, pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, OperatorObject, Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name
-from hugeplan.recognition.base import CustomResource, Patch
-from hugeplan.recognition.operators import RESOURCES
-
-#: An operator's object, or a StatefulSet and the name of a container in it.
-Owner = OperatorObject | tuple[str, str]
-
-
-def patched(instance: DatabaseInstance) -> tuple[OperatorObject, CustomResource, Patch] | None:
-    """The operator's object of an instance and how it is patched.
-
-    None where the object is not known, where the table has no patch for its kind, and where it holds several sets and
-    the instance's is not known: a patch that names a set which is not there makes one.
-    """
-    found = instance.operator_object
-    row, operator = (None, None) if found is None else RESOURCES.get((found.group, found.kind), (None, None))
-    if found is None or row is None or operator is None or row.patch is None or operator.engine != instance.engine:
-        return None
-    return None if row.sets and found.instance_set is None else (found, row, row.patch)
+from hugeplan.recognition.operators import RESOURCES, Owner, owner
 
 
 def limits_field(found: OperatorObject) -> str:
@@ -97,13 +80,6 @@ def _field(key: str, ours: Any, at: tuple[str, ...], *, nulls: bool) -> str:
 
 def _words(names: Iterable[str]) -> str:
     return " ".join(json.dumps(name, ensure_ascii=False) for name in names)
-
-
-def owner(instance: DatabaseInstance) -> Owner | None:
-    """What the patch for an instance changes; None where none is written."""
-    if instance.operator_object is not None:
-        return instance.operator_object if patched(instance) else None
-    return (instance.stateful_set, instance.container) if instance.stateful_set and instance.container else None
 
 
 def maker(instance: DatabaseInstance) -> str | None:

@@ -24,11 +24,12 @@ from hugeplan.artifacts.base import (
 )
 from hugeplan.artifacts.engines.common import unsaid
 from hugeplan.artifacts.engines.in_pod import pod_names
-from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
+from hugeplan.artifacts.owners import Needs, limits_field, made_once, needs, saved_once
 from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import huge_page_sizes, kubernetes_resource_name
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
+from hugeplan.recognition.operators import Owner, owner, patched
 
 #: Kind of the form that stands where no patch can be written.
 SNIPPET: Final = "statefulset_snippet"

@@ -33,9 +33,10 @@ from hugeplan.artifacts import (
 from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import counted_settings, settings_to_write
-from hugeplan.artifacts.owners import Needs, Owner, needs, objects, without_room
+from hugeplan.artifacts.owners import Needs, needs, objects, without_room
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.recognition.operators import Owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ their line. Every plan is widened by what the source cannot tell, because such f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,12 +17,14 @@ from hugeplan.inventory.now import claims, node_now
 from hugeplan.planner.demand import DemandContext, as_found
 from hugeplan.planner.findings import findings_by, once_it_fits, what_is_wrong
 from hugeplan.planner.findings.base import Facts
-from hugeplan.planner.fleet import plan_node
+from hugeplan.planner.fleet import NodePlan, plan_node
+from hugeplan.planner.memory.kubernetes import huge_page_limits
 from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
 from hugeplan.planner.observation.sizes_unread import sizes_not_read
 from hugeplan.planner.other_node import MOST_TRIED, with_other_node
-from hugeplan.planner.pages import page_label
+from hugeplan.planner.pages import kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_iec_bytes
+from hugeplan.recognition.operators import owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,13 +135,17 @@ def _unrequested_bytes(request: PlanRequest) -> int:
     return request.node.mem_total_bytes - sum((t.request_bytes or 0) * t.count for t in request.tenants)
 
 
-def request_of(node: FoundNode, policy: Policy) -> PlanRequest:
-    """What the planner is asked for a node: its databases, and every other user of huge pages as a segment."""
+Limits = Mapping[tuple[str, int], int]
+
+
+def request_of(node: FoundNode, policy: Policy, standing: Limits | None = None) -> PlanRequest:
+    """What the planner is asked for a node: its databases, and every other claim on huge pages as a segment.
+
+    ``standing`` is what :func:`standing_limits` says of an earlier plan; None: of pods without a database alone.
+    """
     others = [
-        (user.subject, size, held // size * size)
-        for user in node.huge_page_users
-        if not user.is_database
-        for size, held in user.limit_bytes.items()
+        (subject, size, held // size * size)
+        for (subject, size), held in (standing_limits(node, None) if standing is None else standing).items()
         # No pod can map more than there is, whatever it asks for.
         if size <= held <= node.facts.mem_total_bytes and size in node.facts.huge_page_sizes_bytes
     ]
@@ -160,6 +167,26 @@ def request_of(node: FoundNode, policy: Policy) -> PlanRequest:
         policy=policy,
         sample=node.sample,
     )
+
+
+def standing_limits(node: FoundNode, found: Plan | None) -> Limits:
+    """Bytes that pods ask for beside what ``found`` gives their databases, by pod and page size.
+
+    The scheduler counts a limit whether its pages are used or not. A patch writes the limits of its container anew: a
+    StatefulSet's those of all sizes, an operator's those that it names. Every other limit stands.
+    """
+    moved: Counter[tuple[str, int]] = Counter()
+    planned = {one.name: one for one in (() if found is None else found.instances)}
+    for database in node.databases:
+        one, instance = planned.get(database.instance.name), database.instance
+        given = huge_page_limits(one, found.pools, found.instances) if found and one and one.page_bytes else {}
+        is_patched = bool(given) and owner(instance) is not None and not database.limits_are_the_pods
+        for size, limit in (database.huge_pages_limit_bytes or {}).items():
+            own = given.get(kubernetes_resource_name(size))
+            is_written = is_patched and (own is not None or instance.operator_object is None)
+            moved[database.subject, size] += limit if found is None or is_written else min(limit, own or 0)
+    limits = {(user.subject, size): held for user in node.huge_page_users for size, held in user.limit_bytes.items()}
+    return {key: held - moved[key] for key, held in limits.items() if held > moved[key]}
 
 
 def _as_instance(name: str, page_bytes: int, limit: int) -> DatabaseInstance:
@@ -185,11 +212,10 @@ def _answer_alone(node: FoundNode, policy: Policy) -> NodeAnswer:
 
 
 def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
-    request = request_of(node, policy)
-    answered = plan_node(request) if request.databases else None
+    request, answered = _planned(node, policy)
     found = None if answered is None else answered.plan
     by_size = {} if found is None else _reserved_by(found)
-    taken = _taken_by_databases(node, found)
+    taken = _taken(found)
     misfit = answered is not None and answered.fits is False
     unread = {} if found is None else sizes_not_read(request, found.instances)
     free = None if answered is None else answered.free_bytes
@@ -224,6 +250,21 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     )
 
 
+def _planned(node: FoundNode, policy: Policy) -> tuple[PlanRequest, NodePlan | None]:
+    """The plan beside all limits that stand under it. More of them stand the less room is left for databases."""
+    request = request_of(node, policy)
+    answered = plan_node(request) if request.databases else None
+    standing = standing_limits(node, None)
+    while answered is not None and answered.plan is not None:
+        now = standing_limits(node, answered.plan)
+        if all(held <= standing.get(key, 0) for key, held in now.items()):
+            break
+        standing = {key: max(standing.get(key, 0), now.get(key, 0)) for key in standing.keys() | now.keys()}
+        request = request_of(node, policy, standing)
+        answered = plan_node(request)
+    return request, answered
+
+
 def _reserved_by(found: Plan) -> dict[int, int]:
     """Bytes that a plan reserves, by page size."""
     by_size: dict[int, int] = {}
@@ -232,16 +273,9 @@ def _reserved_by(found: Plan) -> dict[int, int]:
     return by_size
 
 
-def _taken_by_databases(node: FoundNode, found: Plan | None) -> dict[int, int]:
-    """Bytes of each page size that a plan's databases take, without slack and pages that others may hold.
-
-    A database that the plan gives none goes on asking for its limit, and the scheduler counts that.
-    """
+def _taken(found: Plan | None) -> dict[int, int]:
+    """Bytes of each page size that a plan's databases and standing limits take, without slack."""
     taken: dict[int, int] = {}
-    without = {one.name for one in (() if found is None else found.instances) if not one.page_bytes}
-    for database in node.databases:
-        for size, held in (database.huge_pages_limit_bytes or {}).items() if database.instance.name in without else ():
-            taken[size] = taken.get(size, 0) + held
     for instance in () if found is None else found.instances:
         demand = instance.demand
         for size, pages in ((demand.page_bytes, demand.pages), *demand.also_pages) if instance.page_bytes else ():

@@ -204,7 +204,11 @@ def fallback(now: NodeNow) -> Iterable[Finding]:
 
 def _told(now: NodeNow, database: DatabaseNow, page_bytes: int, others_bytes: int) -> str | None:
     """The count that is enough for it and for all other pods, and the limit that it lacks. None: there is no room."""
-    text = now.pages_to_reserve(page_bytes, others_bytes + database.needed_bytes)
+    # The plan counts others as its patches leave them, which may be lower than they are.
+    planned = now.pool_plan_bytes.get(page_bytes)
+    if planned and now.room_bytes is not None and planned <= now.hugetlb_pool_bytes.get(page_bytes, 0):
+        return f"Apply the plan's files to {now.name}: they lower the limits of other pods"
+    text = now.pages_to_reserve(page_bytes, others_bytes + database.needed_bytes if planned is None else planned)
     if text is None:
         return None
     text += f" on {now.name}"

@@ -55,7 +55,7 @@ def within_most(node: FoundNode) -> tuple[FoundNode, tuple[FoundDatabase, ...]]:
             turns[found.namespace] += 1
             turn_of[found.subject] = turns[found.namespace]
             pods.setdefault(found.subject, []).append(found)
-    others = sum(len(user.limit_bytes) for user in node.huge_page_users if not user.is_database)
+    others = sum(len(user.limit_bytes) for user in node.huge_page_users)
     # Beside too many other users, each page size has one instance for those that are put together.
     are_too_many = node.huge_page_users and others + len(node.databases) > MAX_DATABASES
     room = MAX_DATABASES - (len(node.facts.huge_page_sizes_bytes) if are_too_many else 0)

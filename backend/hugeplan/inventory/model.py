@@ -20,7 +20,8 @@ class FoundDatabase:
     ``instance`` is what the plan takes. ``huge_pages_limit_bytes`` is the container's limit by page size: empty means
     that the container has none, None that the source does not say. ``hugetlbfs_mounts`` are the page sizes of mounted
     HugePages volumes. ``node`` is None for a pod that is not scheduled. ``beside_request_bytes`` is what the scheduler
-    counts for the rest of its pod: sidecars, other containers and the pod's overhead.
+    counts for the rest of its pod: sidecars, other containers and the pod's overhead. ``limits_are_the_pods``: its pod
+    has huge page limits of its own, which no patch of a container changes.
     """
 
     instance: DatabaseInstance
@@ -33,6 +34,7 @@ class FoundDatabase:
     memory_limit_bytes: int | None = None
     beside_request_bytes: int | None = None
     huge_pages_limit_bytes: Mapping[int, int] | None = None
+    limits_are_the_pods: bool = False
     hugetlbfs_mounts: tuple[int, ...] = ()
     volume_bytes: int | None = None
     not_scheduled_because: str | None = None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from hugeplan.inventory.answer import request_of
+from hugeplan.inventory.answer import request_of, standing_limits
 from hugeplan.inventory.instances import free_name
 from hugeplan.inventory.model import FoundNode
 from hugeplan.planner.model import (
@@ -18,6 +18,7 @@ from hugeplan.planner.model import (
     MemoryHistory,
     NumaNode,
     OperatorObject,
+    Plan,
     Policy,
     Reservations,
     Tenant,
@@ -29,9 +30,12 @@ _OBJECT: Final = re.compile(r"(?:[a-z0-9-]{1,63}/)?[a-z0-9](?:[a-z0-9.-]{0,251}[
 _KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 
 
-def scenario_document(node: FoundNode) -> Json:
-    """A scenario document of schema_version 1. Sizes are bytes; keys without a known value are left out."""
-    request = request_of(node, Policy())
+def scenario_document(node: FoundNode, plan: Plan | None = None) -> Json:
+    """A scenario document of schema_version 1. Sizes are bytes; keys without a known value are left out.
+
+    ``plan`` is the node's: limits of its databases' pods that stand beside it are in the document, too.
+    """
+    request = request_of(node, Policy(), standing_limits(node, plan))
     facts = node.facts
     found: Json = {
         "schema_version": 1,

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import yaml
 from support.kubernetes_objects import container, listing, node, pod, postgres
 
+from hugeplan.artifacts import Artifact, render
+from hugeplan.formats.quantities import parse_quantity
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.text import inventory_text
+from hugeplan.object_files import scenarios
+from hugeplan.planner.pages import kubernetes_resource_name
+from hugeplan.planner.plan import plan as make_plan
 from hugeplan.planner.units import format_bytes
+from hugeplan.scenarios.work import Question, request_of
 
 Json = dict[str, Any]
 SMALL, LARGE = {"shared_buffers": "1GB"}, {"shared_buffers": "99GB"}
@@ -102,3 +111,79 @@ def test_a_node_that_does_not_fit_is_in_no_group_that_is_told_to_carry_out_the_p
     for i, _ in same:
         do = next(line for line in reversed(lines[:i]) if "Do: " in line)
         assert "Once the plan fits: " in do or not CARRIES_OUT.search(do.strip().removeprefix("Do: "))
+
+
+def after_patches(files: Sequence[Artifact], pods: Sequence[Json]) -> Counter[str]:
+    """What the scheduler counts of these pods once every patch of a StatefulSet is applied: bytes by resource."""
+    patches = {}
+    for file in files:
+        if file.kind.startswith("statefulset_patch"):
+            name = re.findall(r"statefulset (\S+)", file.install)[0]
+            (patched,) = yaml.safe_load(file.content)["spec"]["template"]["spec"]["containers"]
+            patches[name, patched["name"]] = patched["resources"]["limits"]
+    asked: Counter[str] = Counter()
+    for one in pods:
+        own: Counter[str] = Counter()
+        for each in one["spec"]["containers"]:
+            owner = one["metadata"]["ownerReferences"][0]["name"]
+            limits = each["resources"].get("limits", {}) | patches.get((owner, each["name"]), {})
+            own.update({name: int(parse_quantity(limits[name]) or 0) for name in limits if limits[name] is not None})
+        whole = {
+            name: parse_quantity(size) for name, size in one["spec"].get("resources", {}).get("limits", {}).items()
+        }
+        asked.update({**own, **whole})
+    return Counter({name: size for name, size in asked.items() if name.startswith("hugepages-")})
+
+
+def held(name: str, *words: str, size: str = "2Mi", image: str = "postgres:16", kind: str = "StatefulSet") -> Json:
+    limits = {"memory": "10Gi", f"hugepages-{size}": "9Gi"}
+    return pod(f"{name}-0", "a", container("db", image, args=list(words), limits=limits), owner=(kind, name))
+
+
+def beside(name: str, *, of_pod: bool = False) -> Json:
+    """A database whose limit is its sidecar's, or its pod's."""
+    limits = {"memory": "10Gi", "hugepages-2Mi": "9Gi"}
+    database = container("db", "postgres:16", args=["-c", "shared_buffers=1GB"], limits={"memory": "10Gi"})
+    if of_pod:
+        return pod(f"{name}-0", "a", database, owner=("StatefulSet", name), resources={"limits": limits})
+    return pod(f"{name}-0", "a", database, container("proxy", "proxy", limits=limits), owner=("StatefulSet", name))
+
+
+STANDING = {
+    "a page size that the node lacks": held("x", "-c", "shared_buffers=8GB", "-c", "huge_page_size=3GB"),
+    "off": held("x", "-c", "shared_buffers=8GB", "-c", "huge_pages=off"),
+    "off, pages of 1G": held("x", "-c", "shared_buffers=8GB", "-c", "huge_pages=off", size="1Gi"),
+    "MySQL, off": held("x", "--innodb-buffer-pool-size=8G", "--large-pages=OFF", image="mysql:8.0.36"),
+    "an engine without a pool": held("x", "redis-server", "--maxmemory", "1gb", image="redis:7"),
+    "no patch, a limit above its need": held("x", "-c", "shared_buffers=1GB", kind="ReplicaSet"),
+    "no patch, of another size": held("x", "-c", "shared_buffers=1GB", size="1Gi", kind="ReplicaSet"),
+    "a patch": held("x", "-c", "shared_buffers=1GB"),
+    "a patch, of another size": held("x", "-c", "shared_buffers=1GB", size="1Gi"),
+    "a sidecar's": beside("x"),
+    "the pod's": beside("x", of_pod=True),
+    "no database": held("x", image="registry.example/app:1"),
+}
+
+
+@pytest.mark.parametrize("case", STANDING)
+def test_after_the_patches_no_pod_asks_for_pages_that_are_not_reserved(case: str) -> None:
+    """The scheduler counts a limit, whether its pages are used or not: the next pod would stay Pending."""
+    pods = [STANDING[case], postgres("pg-0", "a", {"shared_buffers": "4GB"})]
+    found = answered(node("a", pools={"2Mi": "9Gi", "1Gi": "9Gi"}), *pods)
+    (one,) = found.nodes
+    assert one.fits
+    assert one.plan is not None
+    ((_, document),), _ = scenarios(found)
+    request = request_of(Question(document))
+    for plan, asked in ((one.plan, one.request), (make_plan(request), request)):
+        pools = Counter[str]()
+        for pool in plan.pools:
+            pools[kubernetes_resource_name(pool.page_bytes)] += pool.pages * pool.page_bytes
+        wanted = after_patches(render(plan, asked, force=True), pods)
+        assert wanted <= pools, (wanted, pools)
+    told = [
+        int(n.replace(",", ""))
+        for fix in fixes(found, "a")
+        for n in re.findall(r"[Rr]eserve ([\d,]+) pages of 2M", fix)
+    ]
+    assert all(count * 2**21 <= one.planned_bytes[2**21] for count in told), told

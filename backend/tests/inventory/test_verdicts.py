@@ -97,12 +97,12 @@ def test_the_same_input_gives_the_same_verdict(database: Json, pool: int, beside
         spec["initContainers"] = [container("log", "fluent-bit:3", limits={"memory": "300Mi"}, restartPolicy="Always")]
     found = answered(sized(32, pool), {**database, "spec": spec})
     assert found.plan is not None
-    request = request_of(found.node, Policy())
+    request = found.request
     own = plan(request)
     # The cluster says more (what its pods do today), and never less.
     assert (found.fits, found.plan.pools) == (own.fits, own.pools)
     assert State.WRONG not in {f.state for f in own.findings} or State.WRONG in {f.state for f in found.findings}
-    text = yaml.safe_dump(scenario_document(found.node))
+    text = yaml.safe_dump(scenario_document(found.node, found.plan))
     from_file = to_request(load(text), sample=request.sample)
     filed, in_fleet = plan(from_file), plan_node(from_file)
     assert in_fleet.plan is not None

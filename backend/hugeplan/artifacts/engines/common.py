@@ -11,12 +11,12 @@ from typing import Final
 from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
 from hugeplan.artifacts.engines.in_pod import in_pod
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.artifacts.owners import patched
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
 from hugeplan.planner.demand import SettingKind, engine_named, is_sized
 from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 from hugeplan.planner.observation.server_owners import ServerOwners
+from hugeplan.recognition.operators import patched
 
 Write = Callable[[str, DatabaseInstance, InstancePlan, tuple[SettingAdvice, ...]], Artifact]
 FREE_FALLS = "grep -E '^HugePages_(Total|Free|Rsvd)' /proc/meminfo  # free must fall when the server starts"

@@ -10,8 +10,9 @@ import shlex
 from dataclasses import dataclass, replace
 
 from hugeplan.artifacts.base import Artifact, left_as_comments, object_name, slug
-from hugeplan.artifacts.owners import owner, settings_field
+from hugeplan.artifacts.owners import settings_field
 from hugeplan.planner.model import DatabaseInstance, InstancePlan
+from hugeplan.recognition.operators import owner
 
 #: Files that the engine does not read when it starts: a program in the container takes them once.
 _TAKEN_BY = {"oracle_parameters": "sqlplus / as sysdba", "db2_settings": "env DB=name sh -s"}

@@ -19,6 +19,7 @@ from hugeplan.inventory.kubernetes.pods import (
     custom_maker,
     ended_above_pool,
     holds_memory,
+    huge_pages_of,
     hugetlbfs_mounts,
     not_scheduled_because,
     plain_pod,
@@ -254,10 +255,10 @@ def _databases(pod: Pod, view: PodView, given: _Input, names: set[str]) -> list[
 
 def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Input, names: set[str]) -> FoundDatabase:
     container = next(one for one in view.containers if one.name == recognised.container)
-    memory = pod_memory(pod)
     beside = pod_memory(pod, frozenset({recognised.container}))
     own_request, own_limit = container_share(pod, container, beside)
-    limits = dict(container.huge_pages_limit_bytes) or dict(memory.huge_pages_bytes)
+    of_pod_alone = huge_pages_of(pod.spec.resources)
+    limits = dict(container.huge_pages_limit_bytes) or of_pod_alone
     of_pod = f"{view.namespace}.{view.name}"
     name = free_name(names, view.name, of_pod, f"{of_pod}.{recognised.container}")
     instance, refused = database_instance(name, recognised, limits, container.memory_limit_bytes)
@@ -292,6 +293,7 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         memory_limit_bytes=own_limit,
         beside_request_bytes=beside.request_bytes,
         huge_pages_limit_bytes=limits,
+        limits_are_the_pods=bool(of_pod_alone),
         hugetlbfs_mounts=hugetlbfs_mounts(pod, recognised.container),
         volume_bytes=_volume_bytes(pod, view.namespace, given.claims),
         not_scheduled_because=not_scheduled_because(pod),

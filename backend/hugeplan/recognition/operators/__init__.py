@@ -6,7 +6,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Final
 
-from hugeplan.recognition.base import CustomResource, Operator
+from hugeplan.planner.model import DatabaseInstance, OperatorObject
+from hugeplan.recognition.base import CustomResource, Operator, Patch
 
 #: By the names of their files. What claims a pod never depends on the order.
 OPERATORS: Final[tuple[Operator, ...]] = tuple(
@@ -33,3 +34,26 @@ BY_LABEL: Final = {
 RESOURCES: Final[dict[tuple[str, str], tuple[CustomResource, Operator]]] = {
     (row.group, row.kind): (row, operator) for operator in OPERATORS for row in operator.resources
 }
+
+#: An operator's object, or a StatefulSet and the name of a container in it.
+Owner = OperatorObject | tuple[str, str]
+
+
+def patched(instance: DatabaseInstance) -> tuple[OperatorObject, CustomResource, Patch] | None:
+    """The operator's object of an instance and how it is patched.
+
+    None where the object is not known, where the table has no patch for its kind, and where it holds several sets and
+    the instance's is not known: a patch that names a set which is not there makes one.
+    """
+    found = instance.operator_object
+    row, operator = (None, None) if found is None else RESOURCES.get((found.group, found.kind), (None, None))
+    if found is None or row is None or operator is None or row.patch is None or operator.engine != instance.engine:
+        return None
+    return None if row.sets and found.instance_set is None else (found, row, row.patch)
+
+
+def owner(instance: DatabaseInstance) -> Owner | None:
+    """What the patch for an instance changes; None where none is written."""
+    if instance.operator_object is not None:
+        return instance.operator_object if patched(instance) else None
+    return (instance.stateful_set, instance.container) if instance.stateful_set and instance.container else None
