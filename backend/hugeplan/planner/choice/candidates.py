@@ -157,7 +157,7 @@ def _all_candidates(weighing: _Weighing, one: _Prepared, gains: Gains) -> Instan
 #: Fields of an instance of which no rule of an engine asks: instances that differ in them alone share their demands.
 _NOT_OF_DEMAND: Final = frozenset(
     {"name", "settings", "numa_node", "weight", "pool_min_bytes", "pool_max_bytes", "runs_as", "walks_now"}
-    | {"page_tables_now_bytes", "pod_hugepages_limit_bytes", "pod_memory_request_bytes", "pod_memory_limit_bytes"}
+    | {"page_tables_now_bytes", "pod_hugepages_limit_bytes", "pod_memory_request_bytes"}
     | {"stateful_set", "container", "operator_object"}
 )
 _OF_DEMAND: Final = tuple(name for name in _INSTANCE_FIELDS if name not in _NOT_OF_DEMAND)

@@ -167,7 +167,7 @@ def _demand(engine: NoPoolEngine, instance: DatabaseInstance, page_bytes: int, c
     """No pages at any size; the engine's memory is ordinary memory."""
     version = require_version(instance.version, engine.versions, engine.default_version, engine.title)
     values = _table(engine).read(instance.settings)
-    memory = _memory_bytes(engine, values, context)
+    memory = _memory_bytes(engine, instance, values, context)
     parts = DemandParts(
         segments=(),
         default_version=engine.default_version,
@@ -179,12 +179,14 @@ def _demand(engine: NoPoolEngine, instance: DatabaseInstance, page_bytes: int, c
     return build_demand(instance, page_bytes, parts)
 
 
-def _memory_bytes(engine: NoPoolEngine, values: Mapping[str, Value], context: DemandContext) -> int | None:
+def _memory_bytes(
+    engine: NoPoolEngine, instance: DatabaseInstance, values: Mapping[str, Value], context: DemandContext
+) -> int | None:
+    """The setting; else the engine's share of the node's memory, or of its container's where that is less."""
     if given := values.get(engine.memory_setting):  # each of them takes 0 for its default
         return int(given)
-    if engine.default_memory is None or context.mem_total_bytes is None:
-        return None
-    return engine.default_memory(context.mem_total_bytes)
+    seen = [size for size in (context.mem_total_bytes, instance.pod_memory_limit_bytes) if size is not None]
+    return None if engine.default_memory is None or not seen else engine.default_memory(min(seen))
 
 
 @remembered(16)

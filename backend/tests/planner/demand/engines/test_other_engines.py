@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -206,6 +208,9 @@ class TestNoPool:
         assert demand("hana", context=node).private_fixed_bytes == 64 * GIB * 9 // 10 + 64 * GIB * 97 // 100
         assert demand("redis", context=node).private_fixed_bytes is None
         assert demand("mongodb").private_fixed_bytes is None
+        pod = DatabaseInstance(name="x", engine="mongodb", pod_memory_limit_bytes=5 * GIB)
+        assert demand_of(pod, 2 * MIB, node).private_fixed_bytes == 2 * GIB
+        assert demand_of(replace(pod, engine="sqlserver"), 2 * MIB, node).private_fixed_bytes == 4 * GIB
 
 
 #: The least settings that each engine needs.
