@@ -20,10 +20,13 @@ def assumed_values(instance: DatabaseInstance, planned: InstancePlan | None, bas
     if basis.server is not None and basis.complete:
         return assumed
     version = instance.version or (planned.demand.version if planned is not None else None)
-    for spec in engine_named(instance.engine).settings:
+    engine = engine_named(instance.engine)
+    for spec in engine.settings:
         fits = not spec.versions or version is None or version.split(".")[0] in spec.versions
         if spec.matters and fits and spec.default is not None and spec.name not in instance.settings:
             assumed[spec.name] = spec.default
+    if planned is not None and planned.demand.pool_bytes is not None and engine.shares_memory(instance):
+        assumed[str(engine.pool_setting)] = engine.format_size(planned.demand.pool_bytes)
     return assumed
 
 

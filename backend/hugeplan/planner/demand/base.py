@@ -134,6 +134,7 @@ class Engine:
             where it takes each of them.
         also_read: settings that the demand reads beside ``settings``; all of them are numbers.
         sized_by: settings that say how much memory it takes, the usual one first.
+        shares_memory: whether an instance's size is a share of the memory that it sees.
         has_default_size: False where it does not run without one of ``sized_by``.
         pool_maximum: a setting that maps the pool's maximum: it follows the pool where the planner sizes it.
         named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
@@ -159,6 +160,7 @@ class Engine:
     pool_step: Callable[[DatabaseInstance, int, DemandContext], int] = lambda *_: MIB
     also_read: frozenset[str] = frozenset()
     sized_by: tuple[str, ...] = ()
+    shares_memory: Callable[[DatabaseInstance], bool] = lambda _: False
     has_default_size: bool = True
     pool_maximum: str | None = None
     named_size: Callable[[DatabaseInstance], int | None] = lambda _: None

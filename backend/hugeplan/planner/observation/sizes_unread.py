@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from hugeplan.planner.demand import Engine, engine_named, is_sized
-from hugeplan.planner.model import Demand, InstancePlan, ObservedDatabase, PlanRequest, named
+from hugeplan.planner.demand import engine_named, is_sized
+from hugeplan.planner.model import DatabaseInstance, Demand, InstancePlan, ObservedDatabase, PlanRequest, named
 from hugeplan.planner.observation.databases import EXPLAINED_FACTOR, mapped_bytes
 
 
@@ -32,7 +32,7 @@ def sizes_not_read(request: PlanRequest, instances: Sequence[InstancePlan]) -> d
         server = request.server(planned.runs_as)
         if not set(engine.sized_by).isdisjoint(instance.unread_settings) or (
             server is not None
-            and not _tells_its_size(engine, server, planned.demand, request.node.default_huge_page_bytes)
+            and not _tells_its_size(instance, server, planned.demand, request.node.default_huge_page_bytes)
         ):
             found[instance.name] = Unread(engine.sized_by[0], "was not read")
         elif limitless:
@@ -54,14 +54,20 @@ def settings_of(unread: Mapping[str, Unread]) -> str:
     return " and ".join(dict.fromkeys(found.setting for found in unread.values()))
 
 
-def _tells_its_size(engine: Engine, server: ObservedDatabase, demand: Demand, default_page_bytes: int) -> bool:
-    """Complete settings name what is no default. Mappings beyond the default were refused; far below, it is none."""
-    if server.settings_complete:
-        return True
+def _tells_its_size(
+    instance: DatabaseInstance, server: ObservedDatabase, demand: Demand, default_page_bytes: int
+) -> bool:
+    """Complete settings name what is no default. Mappings beyond the default were refused; far below, it is none.
+
+    A share of the memory that a server sees is its size where its mappings say so: it may see less than the node has.
+    """
+    engine = engine_named(instance.engine)
     counted_bytes = demand.segment_bytes if demand.pool_bytes is None else demand.pool_bytes
     if server.segments and counted_bytes <= mapped_bytes(server, default_page_bytes) * EXPLAINED_FACTOR:
         return True
-    return not _plain(engine.sized_by).isdisjoint(_plain(server.settings))
+    if engine.shares_memory(instance):
+        return False
+    return bool(server.settings_complete) or not _plain(engine.sized_by).isdisjoint(_plain(server.settings))
 
 
 def _plain(names: Iterable[str]) -> set[str]:

@@ -126,6 +126,16 @@ def test_a_running_server_whose_settings_were_all_read_runs_at_its_default(engin
     assert fit(observed(server)) is State.OK
 
 
+@pytest.mark.parametrize(("mapped", "known"), [(None, False), (3 * GIB, False), (49 * GIB, True)])
+def test_a_share_of_memory_is_a_size_where_the_mappings_say_so(mapped: int | None, known: bool) -> None:
+    """MySQL in a container, since 9.3: three quarters of what that has, which a report may not say."""
+    segments = () if mapped is None else (ObservedSegment(bytes=mapped, backing="base"),)
+    server = ObservedDatabase(key="mysql@u", engine="mysql", unit="pods/db", version="9.7", segments=segments,
+                              settings={"innodb_dedicated_server": "ON"}, settings_complete=True)  # fmt: skip
+    instance = DatabaseInstance(name="db", engine="mysql", version="9.7", settings=server.settings, runs_as=server.key)
+    assert (fit(observed(server, instance)) is State.UNKNOWN) is not known
+
+
 @pytest.mark.parametrize("engine", ["postgresql", "mysql", "mariadb"])
 def test_a_mapping_of_the_defaults_size_tells_the_size(engine: str) -> None:
     segment = ObservedSegment(bytes=150 * MIB, backing="base")

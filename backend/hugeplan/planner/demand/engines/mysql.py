@@ -43,6 +43,10 @@ _SYSV_VERSIONS: Final = frozenset({"5.7"})  # shmget with SHM_HUGETLB, without t
 _KEY_BUFFER_BYTES: Final = 8 * MIB
 _INSTANCES_THRESHOLD_BYTES: Final = GIB
 _CONNECTIONS: Final = 151
+_CPUS: Final = 32
+"""Assumed where they are not known."""
+_MOST_INSTANCES: Final = 64
+_SEES_ITS_CONTAINER_SINCE: Final = (9, 3)
 
 #: sizeof(buf_block_t): 392 from the manual's SHOW ENGINE INNODB STATUS sample (131072 pages -> 2198863872 bytes) and
 #: servers of 5.7; 384 in one of 8.0; 368 traced in 9.7.4. The manual's 66 pages for a 128 MiB chunk hold for all.
@@ -85,14 +89,17 @@ def default_instances(version: str, buffer_pool_bytes: int, chunk_bytes: int, cp
     if buffer_pool_bytes <= _INSTANCES_THRESHOLD_BYTES:
         return 1
     by_chunks = buffer_pool_bytes // chunk_bytes // 2
-    by_cpus = (cpus if cpus is not None else 32) // 4
-    return max(1, min(by_chunks, by_cpus, 64))
+    by_cpus = (_CPUS if cpus is None else cpus) // 4
+    return max(1, min(by_chunks, by_cpus, _MOST_INSTANCES))
 
 
 def is_older_default(version: str) -> bool:
     """Whether a version has the defaults of 8.0 and before (8.1 to 8.3 do)."""
-    major, minor = (int(part) for part in version.split(".")[:2])
-    return (major, minor) < (8, 4)
+    return _numbers(version) < (8, 4)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def aligned_pool(
@@ -141,6 +148,35 @@ def metadata_bytes_of(version: str, base_page_bytes: int) -> int:
     return 0 if version in _SYSV_VERSIONS else max(_METADATA_BYTES, base_page_bytes)
 
 
+def _values(instance: DatabaseInstance, context: DemandContext) -> Mapping[str, Value]:
+    """What is given; without a size a dedicated server's pool, too: 128 MiB below 1 GiB, half to 4 GiB, else 3/4.
+
+    The share is of all memory, since 9.3 of the container's (MySQL manual, Enabling Automatic InnoDB Configuration for
+    a Dedicated MySQL Server, and Container Detection and Configuration).
+    """
+    values = _TABLE.read(instance.settings)
+    if not shares_memory(instance):
+        return values
+    for name in ("server_memory", "container_aware"):
+        if name in values:
+            raise SettingValueError(f"settings.{name}", values[name], "innodb_buffer_pool_size beside it")
+    version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "MySQL")
+    limit = instance.pod_memory_limit_bytes if _numbers(version) >= _SEES_ITS_CONTAINER_SINCE else None
+    memory = min((size for size in (context.mem_total_bytes, limit) if size is not None), default=None)
+    if memory is None:
+        expected = "the node's memory, of which it takes a share, or innodb_buffer_pool_size beside it"
+        raise SettingValueError("settings.innodb_dedicated_server", "ON", expected)
+    if memory < GIB:
+        return values
+    return {**values, "innodb_buffer_pool_size": memory // 2 if memory <= 4 * GIB else memory * 3 // 4}
+
+
+def shares_memory(instance: DatabaseInstance) -> bool:
+    """Whether a share of the memory that the server sees is its buffer pool: a dedicated one without a size."""
+    values = _TABLE.read(instance.settings)
+    return bool(values.get("innodb_dedicated_server")) and "innodb_buffer_pool_size" not in values
+
+
 def pool_of(values: Mapping[str, Value], version: str, cpus: int | None) -> InnodbPool:
     """The buffer pool that the settings give."""
     buffer_pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
@@ -162,7 +198,7 @@ def pool_step(instance: DatabaseInstance, _: int, context: DemandContext) -> int
     And a MiB below 1 GiB where whole chunks end above it: such a pool has one instance, the rounded size has several.
     """
     version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "MySQL")
-    values = _TABLE.read(instance.settings)
+    values = _values(instance, context)
     pool = pool_of(values, version, context.cpus)
     whole = integer(values, "innodb_buffer_pool_chunk_size", _CHUNK_BYTES) * pool.instances
     asked = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
@@ -181,8 +217,9 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
     version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "MySQL")
-    values = _TABLE.read(instance.settings)
+    values = _values(instance, context)
     pool = pool_of(values, version, context.cpus)
+    most = _largest_pool(values, version, context.cpus)
     metadata = metadata_bytes_of(version, context.base_page_bytes)
     descriptor = descriptor_bytes_of(version)
     mapping_bytes = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes, descriptor) + metadata
@@ -203,10 +240,13 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         default_version=DEFAULT_VERSION,
         buffer_pool_bytes=pool.buffer_pool_bytes,
         remarks=Remarks(
-            error_pages=_error_pages(pool, page_bytes, version, values, metadata),
+            error_pages=_error_pages(pool, most, page_bytes, version, values, metadata),
             settings=(_LARGE_PAGES_ON,),
             fits=fit_suggestions(pool, refit, page_bytes, (descriptor, metadata)),
-            notes=_notes(pool, values, page_bytes, context, _two_ways(pool, refit, page_bytes, (descriptor, metadata))),
+            notes=(
+                *_assumed(instance, pool, most),
+                *_notes(pool, values, page_bytes, context, _two_ways(pool, refit, page_bytes, (descriptor, metadata))),
+            ),
         )
         if huge
         else Remarks(settings=large_pages_off(values)),
@@ -217,16 +257,23 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     return build_demand(instance, page_bytes, parts)
 
 
-def _error_pages(
-    pool: InnodbPool, page_bytes: int, version: str, values: Mapping[str, Value], metadata_bytes: int
+def _largest_pool(values: Mapping[str, Value], version: str, cpus: int | None) -> InnodbPool:
+    """The pool of the processors that make it largest, where the node's are not known."""
+    counts = (cpus,) if cpus is not None else range(4, 4 * _MOST_INSTANCES + 1, 4)
+    return max((pool_of(values, version, each) for each in counts), key=lambda one: one.buffer_pool_bytes)
+
+
+def _error_pages(  # noqa: PLR0917 - one for each thing that it is about
+    pool: InnodbPool, most: InnodbPool, page_bytes: int, version: str, values: Mapping[str, Value], metadata_bytes: int
 ) -> int:
-    """Pages by which the count changes over the descriptor sizes that releases have had.
+    """Pages by which the count changes over the descriptor sizes that releases have had, and up to ``most``.
 
     In 5.7 the MyISAM key cache asks for huge pages too; not traced, so it is included in the error bound.
     """
+    sizes = (descriptor_bytes_of(version), _DESCRIPTOR_BYTES_LOW, _DESCRIPTOR_BYTES_HIGH)
     here, low, high = (
-        pool.chunks * chunk_pages(pool.chunk_bytes, pool.page_size_bytes, page_bytes, size, metadata_bytes)
-        for size in (descriptor_bytes_of(version), _DESCRIPTOR_BYTES_LOW, _DESCRIPTOR_BYTES_HIGH)
+        one.chunks * chunk_pages(one.chunk_bytes, one.page_size_bytes, page_bytes, size, metadata_bytes)
+        for one, size in zip((pool, pool, most), sizes, strict=True)
     )
     caches = integer(values, "key_buffer_size", _KEY_BUFFER_BYTES) if version in _SYSV_VERSIONS else 0
     return max(high - here, here - low) + ceil_pages(caches, page_bytes)
@@ -316,6 +363,21 @@ def _two_ways(pool: InnodbPool, refit: Callable[[int], InnodbPool], page_bytes: 
     return f"Set innodb_buffer_pool_chunk_size = {larger}, or boot with default_hugepagesz=2M."
 
 
+def _assumed(instance: DatabaseInstance, pool: InnodbPool, most: InnodbPool) -> tuple[str, ...]:
+    """What the pool's size rests on that is no setting."""
+    notes = []
+    if shares_memory(instance):
+        size = format_bytes(pool.buffer_pool_bytes)
+        notes.append(f"innodb_dedicated_server = ON: the pool is a share of the memory that the server sees, {size}.")
+    if most.buffer_pool_bytes > pool.buffer_pool_bytes:
+        size = format_bytes(most.buffer_pool_bytes)
+        notes.append(
+            f"The processors are not known: {_CPUS} are assumed, so {pool.instances} instances. With others the pool is"
+            f" up to {size}; give the node's cpus."
+        )
+    return tuple(notes)
+
+
 def _notes(
     pool: InnodbPool,
     values: Mapping[str, Value],
@@ -374,6 +436,9 @@ SETTINGS: Final = (
     settings.size(
         "innodb_page_size", "InnoDB's block size; not an OS page size.", "16K", minimum=4 * KIB, maximum=64 * KIB
     ),
+    settings.switch("innodb_dedicated_server", "Without a size the pool is a share of all memory.", "OFF"),
+    settings.text("server_memory", "Not counted: give innodb_buffer_pool_size beside it.", matters=False),
+    settings.text("container_aware", "Not counted: give innodb_buffer_pool_size beside it.", matters=False),
     settings.switch("large_pages", "Whether huge pages are asked for.", "OFF"),
     settings.count("max_connections", "Client connections.", "151", minimum=1, maximum=100_000),
     settings.size("key_buffer_size", "MyISAM key cache; on base pages since 8.0.", "8M", matters=False),
@@ -408,6 +473,7 @@ ENGINE: Final = Engine(
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
     sized_by=("innodb_buffer_pool_size",),
+    shares_memory=shares_memory,
     pool_step=pool_step,
     accesses=innodb_key_lookup,
     ruled_out=ruled_out,

@@ -271,7 +271,7 @@ def test_a_fit_holds_for_every_release_and_takes_the_pages_it_promises() -> None
     """An advised chunk that fits one page with today's descriptors and two after an upgrade would double the pool."""
     for version in ("8.0", "8.4", "9.4"):
         settings = {"innodb_buffer_pool_size": "48G", "innodb_buffer_pool_chunk_size": "1G"}
-        context = DemandContext(default_huge_page_bytes=GIB)
+        context = DemandContext(default_huge_page_bytes=GIB, cpus=32)
         instance = DatabaseInstance(name="m", engine="mysql", version=version, settings=settings)
         before = demand_of(instance, GIB, context)
         assert before.fits[0].value == "999M"
@@ -316,3 +316,58 @@ def test_small_chunks_on_a_large_default_size_name_both_ways_out() -> None:
     note = next(note for note in found.notes if "whole 1G page" in note)
     assert "innodb_buffer_pool_chunk_size = 999M" in note
     assert "default_hugepagesz=2M" in note
+
+
+@pytest.mark.parametrize(
+    ("memory", "limit", "version", "pool"),
+    [
+        (1000 * MIB, None, "8.0", 128 * MIB),
+        (GIB, None, "8.0", 512 * MIB),
+        (4 * GIB, None, "8.0", 2 * GIB),
+        (8 * GIB, None, "8.0", 6 * GIB),
+        (64 * GIB, None, "8.0.36", 48 * GIB),
+        (64 * GIB, None, "8.4", 48 * GIB),
+        (64 * GIB, None, "9.7", 48 * GIB),
+        (64 * GIB, 4 * GIB, "8.4", 48 * GIB),
+        (64 * GIB, 4 * GIB, "9.2", 48 * GIB),
+        (64 * GIB, 4 * GIB, "9.3", 2 * GIB),
+        (64 * GIB, 8 * GIB, "9.7", 6 * GIB),
+        (64 * GIB, 512 * MIB, "9.7", 128 * MIB),
+        (64 * GIB, 128 * GIB, "9.7", 48 * GIB),
+    ],
+)
+def test_a_dedicated_servers_pool_is_a_share_of_what_it_sees(
+    memory: int, limit: int | None, version: str, pool: int
+) -> None:
+    """MySQL manual, 17.8.12 and 17.8.13 with tables 17.8: the container's limit counts since 9.3."""
+    own = {"innodb_dedicated_server": "ON"}
+    instance = DatabaseInstance(name="m", engine="mysql", version=version, settings=own, pod_memory_limit_bytes=limit)
+    context = DemandContext(mem_total_bytes=memory, cpus=16)
+    found = demand_of(instance, 2 * MIB, context)
+    assert found.pool_bytes == pool
+    assert any("dedicated" in note for note in found.notes)
+    for more in ({"innodb_buffer_pool_size": "3G"}, {"innodb-buffer-pool-size": "3G"}):
+        assert demand_of(replace(instance, settings=own | more), 2 * MIB, context).pool_bytes == 3 * GIB
+    off = replace(instance, settings={"innodb_dedicated_server": "OFF"})
+    assert demand_of(off, 2 * MIB, context).pool_bytes == 128 * MIB
+
+
+def test_a_dedicated_server_is_not_counted_where_its_memory_is_not_known() -> None:
+    with pytest.raises(SettingValueError, match="the node's memory"):
+        demand("8.0", innodb_dedicated_server="ON")
+    for name in ("server_memory", "container_aware"):
+        assert demand("9.7", **{name: "4G"}).pool_bytes == 128 * MIB
+        with pytest.raises(SettingValueError, match="innodb_buffer_pool_size beside it"):
+            demand("9.7", context=DemandContext(mem_total_bytes=64 * GIB), innodb_dedicated_server="ON", **{name: "4G"})
+
+
+@pytest.mark.parametrize("pool", ["2G", "9G", "15G", "25G", "30500M", "64G", "200G"])
+@pytest.mark.parametrize("version", ["8.0", "8.4", "9.7"])
+def test_unknown_processors_are_in_the_error(version: str, pool: str) -> None:
+    unknown = demand(version, innodb_buffer_pool_size=pool)
+    known = [demand(version, context=DemandContext(cpus=cpus), innodb_buffer_pool_size=pool) for cpus in range(1, 300)]
+    most = max(one.pages for one in known)
+    assert most == unknown.pages + unknown.error_pages
+    assert any("32 are assumed" in note for note in unknown.notes) is (most > unknown.pages)
+    fixed = demand(version, innodb_buffer_pool_size=pool, innodb_buffer_pool_instances=4)
+    assert fixed.error_pages == 0
