@@ -387,8 +387,6 @@ async def _advance(
             second_person=second_person,
             accept_unknown_fit=body.accept_unknown_fit,
         )
-    elif prepared.verified is None:
-        raise ConflictError(f"The {service.name_of(plan)} was approved at this moment. Put it in force again.")
     else:
         await service.put_in_force(session, plan, prepared.verified, by=by)
     return True

@@ -188,9 +188,13 @@ async def withdraw(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSum
     return await saved_plans.summary(session, row)
 
 
-async def put_in_force(session: WriteSession, row: PlanRow, verified: PlanVerification, *, by: Actor) -> PlanSummary:
+async def put_in_force(
+    session: WriteSession, row: PlanRow, verified: PlanVerification | None, *, by: Actor
+) -> PlanSummary:
     """The node of an approved plan is meant to follow it: each report is compared with it from now on."""
     _require_state(row, "approved", "put in force")
+    if verified is None:  # another request approved it while this one was on its way
+        raise ConflictError(f"The {name_of(row)} was approved at this moment. Put it in force again.")
     # What the newest report says already is said at once.
     await plan_answers.put_in_force(session, verified, by=by.name)
     await session.refresh(row)

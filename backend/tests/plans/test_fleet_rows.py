@@ -95,6 +95,10 @@ async def test_deciding_about_the_fleet_plan_decides_about_its_rows(
     assert all("not proposed" in row["reason"] for row in early["skipped"])
     for to in ("propose", "approve", "in_force"):
         client = admin if to == "approve" else planner
+        if to == "approve":
+            early = (await planner.post(url, json={"to": "in_force"})).json()
+            assert (early["done"], len(early["skipped"])) == (0, 2)
+            assert all("is proposed; only one that is approved" in row["reason"] for row in early["skipped"])
         done = (await client.post(url, json={"to": to})).json()
         assert (done["done"], done["skipped"], done["next"]) == (2, [], None), (to, done)
     again = (await planner.post(url, json={"to": "propose"})).json()
