@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from hugeplan.api.schemas import JsonObject, MachineId, Name, RequestModel, ResponseModel
 from hugeplan.documents.bounds import NameOfAny
-from hugeplan.planner.printable import printable
+from hugeplan.planner.printable import printable_name
 
 
 class Role(StrEnum):
@@ -109,7 +109,7 @@ class EnrolmentRequest(RequestModel):
     """
 
     machine_id: MachineId
-    node_name: Annotated[NameOfAny, AfterValidator(printable)]
+    node_name: Annotated[NameOfAny, AfterValidator(printable_name)]
     current_token: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
     boot_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     clone_hints: CloneHints | None = None

@@ -15,6 +15,8 @@ _UNSEEN = re.compile(f"[{_BLANK[1:]}\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f
 """Letters that look like blanks, and marks that nobody sees (Unicode's Default_Ignorable_Code_Point, and one of no
 width), of those that are printable."""
 
+_NOT_SHOWN = re.compile("^ | $|(?<= ) |[\u02d7\u2010\u2011\u2212\ufe63\uff0d]")
+
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:
     r"""``text`` with everything that is not a printable character or a blank written as JSON writes it (``\u2028``).
@@ -28,6 +30,13 @@ def printable(text: str, most: int = MOST_SHOWN) -> str:
     if text.isprintable() and (text.isascii() or not _UNSEEN.search(text)):
         return text
     return "".join(c if c.isprintable() and not _UNSEEN.match(c) else escaped(c) for c in text)
+
+
+def printable_name(name: str) -> str:
+    r"""``name`` printable, and with what a page does not show of it as JSON writes it: blanks at its ends and after
+    another (``\u0020``), and letters that look like the hyphen.
+    """
+    return _NOT_SHOWN.sub(lambda found: escaped(found[0]), printable(name))
 
 
 def one_line(value: object, most: int | None = None) -> str:

@@ -18,7 +18,7 @@ from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
 from hugeplan.cli import main
 from hugeplan.db.models import EnrolmentRequestRow
-from hugeplan.planner.printable import one_line, printable
+from hugeplan.planner.printable import one_line, printable, printable_name
 from hugeplan.settings import Settings
 
 Printed = Callable[[list[str]], str]
@@ -54,6 +54,21 @@ def test_a_name_with_what_is_not_seen_looks_like_no_other(unseen: str) -> None:
         for shown in (printable(name), one_line(name)):
             assert unseen not in shown
             assert "\\u" in shown
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [" db-2 a", "db-2 a ", " ", "  ", "db-2  a", "db-2   a", "db\u20112 a", "db\u20102 a", "db\u22122 a"],
+    ids=ascii,
+)
+def test_a_nodes_name_looks_like_no_other(odd: str) -> None:
+    shown = printable_name(odd)
+    assert "\\u" in shown
+    assert shown == " ".join(shown.split())
+    assert "-" not in shown or odd.count("-") == shown.count("-")
+    assert printable_name(shown) == shown
+    for usual in ("db-2 a", "db-2.example.org", "Büro – 3 (links)"):
+        assert printable_name(usual) == usual
 
 
 @pytest.mark.parametrize(("letter", "columns"), [("a", 1), ("é", 1), ("표", 2), ("😀", 2), ("\uff21", 2)])

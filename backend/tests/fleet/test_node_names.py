@@ -52,6 +52,14 @@ async def heard_before(service: Service, machine_id: str, hours: float) -> None:
         await session.execute(text(statement), {"hours": hours, "m": machine_id})
 
 
+async def test_a_name_that_a_page_shows_as_anothers_is_written_out(service: Service) -> None:
+    await send(service, FIRST, "db-2")
+    for odd, shown in ((" db-2", "\\u0020db-2"), ("db-2 ", "db-2\\u0020"), ("db\u20112", "db\\u20112")):
+        for _ in range(2):
+            await send(service, OTHER, odd)
+            assert await names(service) == {FIRST: "db-2", OTHER: shown}
+
+
 @pytest.mark.parametrize("older", [FIRST, OTHER])
 async def test_a_name_is_the_machines_that_said_it_first(service: Service, older: str) -> None:
     """However long the other is known under another name."""

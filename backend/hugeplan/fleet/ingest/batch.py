@@ -30,7 +30,7 @@ from hugeplan.fleet.ingest.incoming import Incoming, lenient
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node, Reference
 from hugeplan.fleet.ingest.writes import NEWER, PARSED, Judged, State, to_json, writes_of
 from hugeplan.fleet.schemas import ReportReceipt
-from hugeplan.planner.printable import printable
+from hugeplan.planner.printable import printable_name
 
 PAUSE_SECONDS: Final = 0.02
 """Of judging, after which whoever else waits for this thread has a turn."""
@@ -190,7 +190,7 @@ class Batch:
                 if node is not None and not _may_be_called(node.name, machine_id, pattern):
                     node.name, lost[node.id] = told_apart(node.name, machine_id), node
                 continue
-            name = printable(report.node_name)
+            name = printable_name(report.node_name)
             apart = told_apart(name, machine_id)
             if self._checked is not None:  # read later: nothing says what its token allowed, or whose the name is now
                 if node is not None and node.name in {name, apart}:
@@ -419,7 +419,7 @@ def _node(row: Row) -> tuple[str, Node]:
 
 
 def _new_node(report: Report, shown: dict[str, str] | None = None) -> Node:
-    said, shown = printable(report.node_name), shown or {}
+    said, shown = printable_name(report.node_name), shown or {}
     return Node(
         id=uuid.uuid4(),
         name=shown.get(said, said),

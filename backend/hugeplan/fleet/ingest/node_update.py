@@ -36,7 +36,7 @@ from hugeplan.fleet.ingest.in_force import (
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.observation import owners_of
 from hugeplan.planner.model import subject_words
-from hugeplan.planner.printable import printable
+from hugeplan.planner.printable import printable_name
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 """Reports that arrive together are taken in any order; a step of the clock is more than this."""
@@ -96,7 +96,7 @@ class Node:
 
     def name_in(self, report: Report) -> str:
         """The name under which the node is shown."""
-        return self.shown.get(printable(report.node_name), self.name)
+        return self.shown.get(printable_name(report.node_name), self.name)
 
     def apply(self, incoming: Incoming, run: RunRecord | None, plans: Plans, *, is_reference: bool = False) -> None:
         """Take a report over. One that waited in a spool does not overwrite a newer sample."""
@@ -204,7 +204,7 @@ class Node:
         if self.is_new or is_reference or not incoming.is_small:
             sample = changed(report.sample, processes=[])
             self.state |= {"inventory": report.inventory, "sample": sample, "collectors": report.collectors}
-        said_name = printable(report.node_name)
+        said_name = printable_name(report.node_name)
         observed = Observed(
             name=self.name,
             inventory=report.inventory,
