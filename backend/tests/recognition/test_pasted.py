@@ -129,3 +129,10 @@ async def test_the_route_reads_in_the_sandbox_and_names_the_forms_it_knows(viewe
     assert answer.json()["settings"]["sga_target"] == "24G"
     problem = assert_problem(await viewer.post(URL, json={"text": "nothing of the kind"}), 422, "invalid-input")
     assert "SHOW ALL" in problem["errors"][0]["expected"]
+
+
+def test_a_setting_that_needs_the_nodes_memory_is_taken_without_it() -> None:
+    """What a dedicated server's pool is a share of is known once the settings have a node."""
+    found = read_pasted("[mysqld]\ninnodb_dedicated_server=ON\nmax_connections=500\n")
+    assert dict(found.settings) == {"innodb_dedicated_server": "ON", "max_connections": "500"}
+    assert (found.without_effect, found.refused) == (0, ())

@@ -164,8 +164,8 @@ def _values(instance: DatabaseInstance, context: DemandContext) -> Mapping[str, 
     limit = instance.pod_memory_limit_bytes if _numbers(version) >= _SEES_ITS_CONTAINER_SINCE else None
     memory = min((size for size in (context.mem_total_bytes, limit) if size is not None), default=None)
     if memory is None:
-        expected = "the node's memory, of which it takes a share, or innodb_buffer_pool_size beside it"
-        raise SettingValueError("settings.innodb_dedicated_server", "ON", expected)
+        expected = "a size such as 8G, or the node's memory (innodb_dedicated_server takes a share of it)"
+        raise SettingValueError("settings.innodb_buffer_pool_size", "not set", expected)
     if memory < GIB:
         return values
     return {**values, "innodb_buffer_pool_size": memory // 2 if memory <= 4 * GIB else memory * 3 // 4}
