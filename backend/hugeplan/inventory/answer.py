@@ -252,17 +252,14 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
 
 def _planned(node: FoundNode, policy: Policy) -> tuple[PlanRequest, NodePlan | None]:
     """The plan beside all limits that stand under it. More of them stand the less room is left for databases."""
-    request = request_of(node, policy)
-    answered = plan_node(request) if request.databases else None
-    standing = standing_limits(node, None)
-    while answered is not None and answered.plan is not None:
-        now = standing_limits(node, answered.plan)
-        if all(held <= standing.get(key, 0) for key, held in now.items()):
-            break
-        standing = {key: max(standing.get(key, 0), now.get(key, 0)) for key in standing.keys() | now.keys()}
+    standing: Limits = standing_limits(node, None)
+    while True:
         request = request_of(node, policy, standing)
-        answered = plan_node(request)
-    return request, answered
+        answered = plan_node(request) if request.databases else None
+        now = standing_limits(node, None if answered is None else answered.plan)
+        if all(held <= standing.get(key, 0) for key, held in now.items()):
+            return request, answered
+        standing = {**standing, **{key: max(held, standing.get(key, 0)) for key, held in now.items()}}
 
 
 def _reserved_by(found: Plan) -> dict[int, int]:
