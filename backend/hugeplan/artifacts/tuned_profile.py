@@ -1,4 +1,4 @@
-"""A TuneD profile: pools on the command line, THP by its own plugin where the command line does not set it."""
+"""A TuneD profile: pools on the command line, and THP as it is, which the profile that it includes turns on for all."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ PATH = "/etc/tuned/hugeplan/tuned.conf"
 
 def profile_text(plan: Plan, request: PlanRequest) -> str:
     """tuned.conf: includes throughput-performance, which the database profiles build on too."""
+    words = parameters(plan, request)
+    thp = request.node.thp_enabled or "madvise"
     lines = [
         f"# {PATH}: pools of {one_line(plan.node)}",
         "[main]",
         "summary=Huge pages by hugeplan",
         "include=throughput-performance",
         "",
+        *(() if "transparent_hugepage=" in words else ("[vm]", f"transparent_hugepages={thp}", "")),
         "[bootloader]",
-        f"cmdline_hugeplan=+{parameters(plan, request)}",
+        f"cmdline_hugeplan=+{words}",
         "",
     ]
     return "\n".join(lines)

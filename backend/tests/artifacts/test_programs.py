@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from configparser import ConfigParser
 from dataclasses import replace
 from pathlib import Path
 
@@ -284,6 +285,17 @@ def test_tuned_reads_the_profile(tmp_path: Path) -> None:
     done = run(program, "profile_info", str(folder))
     assert done.returncode == 0, done.stderr
     assert "Huge pages by hugeplan" in done.stdout
+
+
+@pytest.mark.parametrize(("found", "kept"), [(None, "madvise"), ("always", None), ("never", "never")])
+def test_a_tuned_profile_does_not_turn_thp_on(found: str | None, kept: str | None) -> None:
+    """The profile that it includes sets always. A word of the command line is stronger than either."""
+    request = request_of("postgresql")
+    _, files = rendered(replace(request, node=replace(request.node, thp_enabled=found)))
+    profile = ConfigParser(strict=True)
+    profile.read_string(files["tuned_profile"].content)
+    assert profile.get("vm", "transparent_hugepages", fallback=None) == kept
+    assert ("transparent_hugepage=madvise" in profile["bootloader"]["cmdline_hugeplan"]) is (kept is None)
 
 
 def test_cloud_init_accepts_the_document(tmp_path: Path) -> None:
