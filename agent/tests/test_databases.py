@@ -297,6 +297,25 @@ class TestOthers:
         assert (server["product"], server["version"]) == ("kafka", "21")
         assert (server["huge_pages_status"], server["segments"][0]["bytes"]) == ("off", 3 * GIB)
 
+    @pytest.mark.parametrize(
+        ("words", "complete"),
+        [
+            ("-XX:+UseLargePages -XX:MaxRAMPercentage=75", True),
+            ("-XX:MaxRAMFraction=2", False),
+            ("-XX:+AggressiveHeap", False),
+            ("-XX:+AggressiveHeap -Xmx3g", True),
+        ],
+    )
+    def test_a_flag_that_sizes_the_heap_as_no_plan_counts_it(
+        self, machine: Machine, words: str, complete: bool
+    ) -> None:
+        host = machine("kubernetes-v2")
+        file = host.path(f"proc/{databases(host)['jvm']['main_pid']}/cmdline")
+        file.write_bytes(f"java {words} kafka.Kafka".replace(" ", "\0").encode() + b"\0")
+        server = databases(Host(host.root))["jvm"]
+        assert server["settings_complete"] is complete
+        assert complete or "is not counted: give it -Xmx" in server["settings_note"]
+
     def test_jvm_flags_of_a_file_that_a_variable_names_are_not_read(self, machine: Machine) -> None:
         host = machine("kubernetes-v2")
         file = host.path(f"proc/{databases(host)['jvm']['main_pid']}/environ")
@@ -447,6 +466,10 @@ def test_mysql_options(name: str, value: str | None, read: tuple[str, str] | Non
         ("-XX:+UseLargePages", ("UseLargePages", "true")),
         ("-XX:-UseLargePages", ("UseLargePages", "false")),
         ("-XX:MaxHeapSize=8g", ("MaxHeapSize", "8g")),
+        ("-mx8g", ("Xmx", "8g")),  # an old spelling that java takes still
+        ("-XX:MaxRAMPercentage=75.0", ("MaxRAMPercentage", "75.0")),
+        ("-XX:MinRAMPercentage=75", ("MinRAMPercentage", "75")),
+        ("-XX:+AggressiveHeap", ("AggressiveHeap", "true")),
         ("-XX:OnOutOfMemoryError=curl secret", None),
         ("-Dpassword=secret", None),
         ("-Xmx", None),

@@ -66,6 +66,17 @@ class TestVersion2:
         assert memory["hugetlb_bytes"] == 200 * MIB
         assert units["mysql.service"]["memory"]["limited"] is False
 
+    def test_of_two_limits_programs_take_the_one_or_the_other_for_theirs(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        path = by_name(host)["mysql.service"]["cgroup_path"]
+        host.path(f"sys/fs/cgroup{path.rpartition('/')[0]}/memory.max").write_text(f"{2 * GIB}\n")
+        host.path("sys/fs/cgroup/kubepods.slice/memory.max").write_text(f"{2 * GIB}\n")
+        units = by_name(Host(host.root))
+        assert units["mysql.service"]["memory"]["limited"] is None
+        assert units["shop/orders-db-0"]["memory"]["limit_bytes"] == 4 * GIB, "from within, nothing above is seen"
+        host.path(f"sys/fs/cgroup{path}/memory.max").write_text(f"{GIB}\n")
+        assert by_name(Host(host.root))["mysql.service"]["memory"]["limit_bytes"] == GIB
+
     def test_a_static_pod_has_the_name_of_its_folder_of_logs(self, machine: Machine) -> None:
         host = machine("kubernetes-v2")
         host.path(f"var/log/pods/kube-system_etcd-n1_{STATIC}/etcd").mkdir(parents=True)
@@ -113,6 +124,14 @@ class TestVersion1:
     def test_the_kernels_largest_number_is_no_limit(self, units: dict[str, dict[str, Any]]) -> None:
         memory = units["container 0d0d0d0d0d0d"]["memory"]
         assert (memory["limit_bytes"], memory["limited"]) == (None, False)
+
+    def test_a_limit_above_acts(self, machine: Machine) -> None:
+        host = machine("kubernetes-v1")
+        path = by_name(host)["container 0d0d0d0d0d0d"]["cgroup_path"]
+        stat = host.path(f"sys/fs/cgroup/memory{path}/memory.stat")
+        stat.write_text(f"{stat.read_text()}hierarchical_memory_limit {2 * GIB}\n")
+        memory = by_name(Host(host.root))["container 0d0d0d0d0d0d"]["memory"]
+        assert (memory["limit_bytes"], memory["limited"]) == (2 * GIB, True)
 
     def test_processes_outside_the_memory_controller_are_units_by_systemd_or_name(
         self, units: dict[str, dict[str, Any]]

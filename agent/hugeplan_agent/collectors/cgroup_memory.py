@@ -39,9 +39,21 @@ def _version_2(host: Host, tree: Hierarchy, path: str, counters: dict[str, int])
     }
 
 
+def has_less_above(host: Host, tree: Hierarchy, path: str, limit: int | None) -> bool:
+    """Whether a cgroup above has a smaller limit than this one of version 2."""
+    while path := path.rpartition("/")[0]:
+        most, _ = parse_limit(host.read_optional(tree.file(path, "memory.max")))
+        if most is not None and (limit is None or most < limit):
+            return True
+    return False
+
+
 def _version_1(host: Host, tree: Hierarchy, path: str, counters: dict[str, int]) -> UnitMemory:
     usage = host.read_int(tree.file(path, "memory.usage_in_bytes"))
     limit, limited = parse_limit(host.read_optional(tree.file(path, "memory.limit_in_bytes")))
+    above, is_bounded = parse_limit(str(counters.get("hierarchical_memory_limit")))
+    if is_bounded and above is not None and (limit is None or above < limit):
+        limit, limited = above, True  # what acts, and what programs in it read
     shmem, cache = counters.get("total_shmem"), counters.get("total_cache")
     return {
         "source": "cgroup_v1",

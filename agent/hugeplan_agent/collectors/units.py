@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hugeplan_agent.collectors import cgroup_units, hugetlb_cgroups, kubernetes_node, servers
-from hugeplan_agent.collectors.cgroup_memory import UnitMemory, read_memory
+from hugeplan_agent.collectors.cgroup_memory import UnitMemory, has_less_above, read_memory
 from hugeplan_agent.collectors.cgroup_owners import Hierarchy, share_in
 from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, MAX_OF_SHARE, membership
 from hugeplan_agent.collectors.cgroup_units import Placement, Unit, distinct, owner_of
@@ -135,9 +135,13 @@ def describe(unit: Unit, names: LogNames) -> dict[str, Any]:
 
 def memory_of(host: Host, unit: Unit, tree: Hierarchy | None) -> UnitMemory:
     """The unit's memory from its cgroup, else from its processes."""
-    if tree is not None and unit.path is not None:
-        return read_memory(host, tree, unit.path)
-    return from_processes(unit.processes)
+    if tree is None or unit.path is None:
+        return from_processes(unit.processes)
+    memory = read_memory(host, tree, unit.path)
+    is_closed = unit.name.kind in ("pod", "container")  # from within, what is above cannot be seen
+    if tree.version == 2 and not is_closed and has_less_above(host, tree, unit.path, memory["limit_bytes"]):
+        memory |= {"limit_bytes": None, "limited": None}  # programs differ in which of the two they take for theirs
+    return memory
 
 
 def from_processes(processes: list[Process]) -> UnitMemory:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hugeplan.cli.running_server import Basis
-from hugeplan.planner.demand import engine_named
+from hugeplan.planner.demand import engine_named, is_sized
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import counted_pages
 
@@ -25,7 +25,8 @@ def assumed_values(instance: DatabaseInstance, planned: InstancePlan | None, bas
         fits = not spec.versions or version is None or version.split(".")[0] in spec.versions
         if spec.matters and fits and spec.default is not None and spec.name not in instance.settings:
             assumed[spec.name] = spec.default
-    if planned is not None and planned.demand.pool_bytes is not None and engine.shares_memory(instance):
+    is_share = engine.shares_memory(instance) or (engine.shared_by and not is_sized(engine, instance))
+    if planned is not None and planned.demand.pool_bytes is not None and is_share:
         assumed[str(engine.pool_setting)] = engine.format_size(planned.demand.pool_bytes)
     return assumed
 
@@ -52,6 +53,10 @@ def basis_lines(request: PlanRequest, plan: Plan, basis: Mapping[str, Basis]) ->
             parts.append("Everything else is at its defaults there.")
         elif own.server is not None:
             parts.append(f"Not all of its settings could be read{'' if os.geteuid() == 0 else ' (root can)'}.")
+        engine = engine_named(instance.engine)
+        if engine.shared_by and not is_sized(engine, instance):
+            heap = f"-{engine.pool_setting}"
+            parts += [item.reason for item in planned.demand.settings if item.name == heap]
         assumed = ", ".join(f"{n} = {v}" for n, v in assumed_values(instance, planned, own).items())
         if assumed:
             parts.append(f"Assumed, because nothing names it: {assumed}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -51,6 +52,7 @@ def node_sample(
     """
     memory = sample.memory
     kubelet = sample.kubelet
+    units = {unit.key: unit for unit in sample.units or ()}
     return planner.NodeSample(
         taken_at_seconds=sample.taken_at.timestamp(),
         mem_available_bytes=memory.mem_available_bytes,
@@ -67,7 +69,12 @@ def node_sample(
         units=None if sample.units is None else tuple(_unit(unit) for unit in sample.units),
         databases=None
         if sample.databases is None
-        else tuple(observed_database(database) for database in sample.databases),
+        else tuple(
+            replace(
+                observed_database(database), memory_limit_bytes=_memory_limit(units.get(database.unit or ""), units)
+            )
+            for database in sample.databases
+        ),
         ordinary_history=history,
     )
 
@@ -149,6 +156,21 @@ def _unit(unit: observed.Unit) -> planner.ObservedUnit:
         limit_bytes=memory.limit_bytes,
         cgroup_path=unit.cgroup_path,
     )
+
+
+def _memory_limit(own: observed.Unit | None, units: Mapping[str, observed.Unit]) -> int | None:
+    """The limit in bytes of the memory that what runs in a unit sees, -1 where there is none; None: not known.
+
+    It is the unit's own. Where the one around it has a smaller one, releases of an engine differ in which they see.
+    """
+    if own is None or own.memory.limited is None:
+        return None
+    limit = own.memory.limit_bytes if own.memory.limited else None
+    around = units.get(own.parent or "")
+    above = None if around is None else around.memory.limit_bytes
+    if above is not None and (limit is None or above < limit):
+        return None
+    return _UNLIMITED if limit is None else limit
 
 
 def _ordinary_bytes(memory: observed.UnitMemory) -> int | None:

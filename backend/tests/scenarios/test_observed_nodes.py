@@ -77,6 +77,56 @@ async def test_the_first_scenario_is_the_databases_as_they_run(service: Service,
     assert plan["risk"]["probability"]["high"] > plan["risk"]["policy"], "one sample is no history"
 
 
+@pytest.mark.parametrize(
+    ("limits", "flags", "heap_gib", "mapped_gib", "fits"),
+    [
+        ((8, 8), {}, 2, 2, True),
+        ((8, 8), {"MaxRAMPercentage": "75"}, 6, 6, True),
+        ((None, None), {}, 29.96875, 30, True),  # 31.5 GiB are a quarter of the node: beyond compressed pointers
+        ((None, None), {"MaxRAMPercentage": "25"}, 31.5, 31.5, True),
+        ((8, 8), {"MaxRAMPercentage": "75"}, 6, 2, None),  # its limit was another one when it started
+        ((16, 8), {}, 4, None, None),  # releases differ in which of the two they see
+        (("?", None), {}, None, None, None),
+    ],
+)
+async def test_a_jvm_takes_a_share_of_what_its_container_leaves_it(  # noqa: PLR0917 - a table
+    service: Service,
+    limits: tuple[int | str | None, int | None],
+    flags: dict[str, str],
+    heap_gib: float | None,
+    mapped_gib: float | None,
+    fits: bool | None,
+) -> None:
+    """Found: a JVM in a container of 8 GiB was counted at a quarter of its node of 126 GiB, and it fitted."""
+    document, gib = example(), 2**30
+    sample = document["sample"]
+    (server,) = [one for one in sample["databases"] if one["engine"] == "postgresql"]
+    sample["databases"] = [server]
+    for unit in sample["units"]:
+        size = limits[unit["kind"] == "pod"]
+        known = isinstance(size, int)
+        limit = {"limit_bytes": size * gib if known else None, "limited": None if size == "?" else known}
+        unit["memory"] |= limit if unit["kind"] in {"pod", "container"} else {}
+    server |= {
+        "key": server["key"].replace("postgresql", "jvm").removesuffix(":5432"), "engine": "jvm", "version": "17",
+        "settings": {n: {"value": v, "source": "command line"} for n, v in ({"UseG1GC": "true"} | flags).items()},
+        "segments": [{"bytes": int(mapped_gib * gib), "backing": "hugetlb", "page_bytes": 2**21,
+                      "kind": "anonymous_private"}] if mapped_gib else [],
+    }  # fmt: skip
+    sample["processes"] = []
+    for unit in sample["units"]:
+        unit["databases"] = [server["key"]] if unit["kind"] in {"pod", "container"} else []
+    node_id = await stored(service, document)
+    planner = await service.client_as(Role.PLANNER)
+    scenario = (await planner.get(f"/api/v1/nodes/{node_id}/scenario")).json()
+    answer = (await planner.post(PREVIEW, json={"node_id": node_id, "scenario": scenario})).json()
+    (instance,) = answer["plan"]["instances"]
+    if heap_gib is not None and fits:
+        assert instance["demand"]["pool_bytes"] == heap_gib * gib
+    assert answer["plan"]["fits"] is fits, answer["plan"]["headline"]
+    assert ("Xmx of jvm was not read" in answer["plan"]["headline"]) is (fits is None)
+
+
 async def test_nothing_described_changes_nothing(service: Service, planner: httpx.AsyncClient) -> None:
     node_id = await stored(service, example())
     plan = (await planner.post(PREVIEW, json={"node_id": node_id, "scenario": {}})).json()["plan"]

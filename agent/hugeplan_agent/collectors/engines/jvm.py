@@ -7,7 +7,20 @@ import re
 from hugeplan_agent.collectors.engines import versions
 from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, Settings
 
-FLAGS = frozenset(
+HEAP_OTHERWISE = frozenset(
+    [
+        "AggressiveHeap",
+        "DefaultMaxRAMFraction",
+        "ErgoHeapSizeLimit",
+        "HeapBaseMinAddress",
+        "InitialRAMFraction",
+        "MaxRAMFraction",
+        "MinRAMFraction",
+        "ObjectAlignmentInBytes",
+    ]
+)
+"""Without Xmx they change the heap in a way that plans do not count."""
+FLAGS = HEAP_OTHERWISE | frozenset(
     [
         "AlwaysPreTouch",
         "CompressedClassSpaceSize",
@@ -22,9 +35,12 @@ FLAGS = frozenset(
         "MaxRAM",
         "MaxRAMPercentage",
         "MetaspaceSize",
+        "MinHeapSize",
+        "MinRAMPercentage",
         "NewSize",
         "ReservedCodeCacheSize",
         "SoftMaxHeapSize",
+        "UseCompressedOops",
         "UseContainerSupport",
         "UseEpsilonGC",
         "UseG1GC",
@@ -63,6 +79,7 @@ PRODUCTS = (
 
 def read_flag(word: str) -> tuple[str, str] | None:
     """``-Xmx8g``, ``-XX:+UseLargePages`` or ``-XX:MaxHeapSize=8g`` as a setting; None for anything else."""
+    word = re.sub(r"^-(m[sx])(?=\d)", r"-X\1", word)  # which the launcher takes too
     for name in SHORT:
         if word.startswith(f"-{name}") and word[1 + len(name) :][:1].isdigit():
             return name, word[1 + len(name) :]
@@ -106,6 +123,9 @@ def describe(server: Server) -> Facts:
             flag = read_flag(word)
             if flag:
                 settings.put(*flag, source)
+    odd = [] if {"Xmx", "MaxHeapSize"} & settings.found.keys() else sorted(HEAP_OTHERWISE & settings.found.keys())
+    if odd:
+        settings.missing(f"what {' and '.join(odd)} make of its heap is not counted: give it -Xmx")
     if server.hides_environment():
         settings.missing("this user may not read its environment")
     if any(word.startswith(("@", "-XX:Flags=", "-XX:VMOptionsFile=")) for _, words in words_of for word in words):

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
 from hugeplan.artifacts.engines.common import commented, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
-from hugeplan.planner.units import format_mysql_bytes
 
 _USER = "${JVM_USER:?the user that the program runs as}"
 
@@ -36,9 +35,6 @@ def _flag(item: SettingAdvice) -> str:
 def _write(pid: str, kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
     name = f"{slug(planned.name)}-jvm.options"
     lines = commented(planned, [item for item in advice if item.name.startswith("-")], _flag)
-    if planned.demand.pool_bytes is not None:
-        heap = format_mysql_bytes(planned.demand.pool_bytes).lower()
-        lines += ["# The heap that the plan counts.", f"-Xmx{heap}"]
     return Artifact(
         kind=kind,
         filename=name,

@@ -53,6 +53,11 @@ class DemandContext:
             mem_total_bytes=node.mem_total_bytes,
         )
 
+    def memory_of(self, instance: DatabaseInstance) -> int | None:
+        """The memory in bytes that an instance sees: the node's, or its container's limit where that is less."""
+        sizes = (self.mem_total_bytes, instance.pod_memory_limit_bytes, instance.memory_limit_bytes)
+        return min((size for size in sizes if size is not None), default=None)
+
 
 class SettingKind(StrEnum):
     """How a setting is written."""
@@ -135,6 +140,8 @@ class Engine:
         also_read: settings that the demand reads beside ``settings``; all of them are numbers.
         sized_by: settings that say how much memory it takes, the usual one first.
         shares_memory: whether an instance's size is a share of the memory that it sees.
+        shared_by: the setting that says which share of the memory that it sees it takes, where it has no size; None
+            where that memory does not decide it.
         has_default_size: False where it does not run without one of ``sized_by``.
         pool_maximum: a setting that maps the pool's maximum: it follows the pool where the planner sizes it.
         named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
@@ -161,6 +168,7 @@ class Engine:
     also_read: frozenset[str] = frozenset()
     sized_by: tuple[str, ...] = ()
     shares_memory: Callable[[DatabaseInstance], bool] = lambda _: False
+    shared_by: str | None = None
     has_default_size: bool = True
     pool_maximum: str | None = None
     named_size: Callable[[DatabaseInstance], int | None] = lambda _: None

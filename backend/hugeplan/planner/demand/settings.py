@@ -6,6 +6,7 @@ the modules are, and never change while it runs; the planner reads no other file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -71,6 +72,7 @@ class SettingTable:
 #: Rows of an engine's table by kind: name, summary and default, then bounds. A size has its bounds in bytes.
 size = partial(SettingSpec, kind=SettingKind.BYTES, minimum=0)
 count = partial(SettingSpec, kind=SettingKind.INTEGER)
+real = partial(SettingSpec, kind=SettingKind.REAL)
 switch = partial(SettingSpec, kind=SettingKind.BOOLEAN)
 text = partial(SettingSpec, kind=SettingKind.TEXT)
 choice = partial(SettingSpec, kind=SettingKind.ENUM)
@@ -89,6 +91,11 @@ def read_value(spec: SettingSpec, text: str, dialect: Dialect) -> Value:
     high = spec.maximum if spec.maximum is not None else _UNBOUNDED
     if spec.kind is SettingKind.INTEGER:
         return parse_whole_number(text, low, high, field)
+    if spec.kind is SettingKind.REAL:
+        number = float(text) if re.fullmatch(r"\d{1,9}(\.\d{0,9})?(e[+-]?\d{1,2})?", text.strip().lower()) else -1.0
+        if not low <= number <= high:
+            raise SettingValueError(field, text, f"a number from {low} to {high}")
+        return number
     value = dialect.parse_bytes(text, field)
     if not low <= value <= high:
         limit = f"{dialect.format_bytes(low)} or more" if high == _UNBOUNDED else None

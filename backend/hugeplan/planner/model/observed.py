@@ -153,9 +153,9 @@ class ObservedDatabase:
     """A database server that runs on the node, with the settings that could be read.
 
     ``private_bytes`` and ``shared_bytes`` lie in the ordinary memory of ``unit``, ``hugetlb_bytes`` in the pools.
-    ``hugetlb_limits``: None is unknown, empty is known to be unlimited. ``port``, ``pid`` and ``place`` name it to
-    a person; its paths are known on its own node alone. ``sources``: where each setting was read. ``owner_uid``: the
-    user that it runs as.
+    ``hugetlb_limits``: None is unknown, empty is known to be unlimited. ``memory_limit_bytes``: its unit's, None where
+    it is unknown, -1 where there is none. ``port``, ``pid`` and ``place`` name it to a person; its paths are known on
+    its own node alone. ``sources``: where each setting was read. ``owner_uid``: the user that it runs as.
     """
 
     key: str
@@ -172,6 +172,7 @@ class ObservedDatabase:
     segments: tuple[ObservedSegment, ...] = ()
     huge_pages_status: str | None = None  # on | off | partial, read from its mappings
     hugetlb_limits: tuple[ObservedHugetlbLimit, ...] | None = None
+    memory_limit_bytes: int | None = None
     port: int | None = None
     walks: WalkShare | None = None
     owner_uid: int | None = None

@@ -99,6 +99,7 @@ class DatabaseInstance:
     ``page_tables_now_bytes``: page tables of the running server, as measured while its segment is on base pages.
     ``walks_now``: its page walks, as its processor counted them while its segment is on base pages.
     ``pod_memory_request_bytes`` and ``pod_memory_limit_bytes`` are what its container has now, beside its huge pages.
+    ``memory_limit_bytes``: the limit of the unit that it is seen to run in.
     ``stateful_set`` (``namespace/name``) and ``container`` are the Kubernetes objects it runs in, where they are known.
     ``operator_object`` is the custom resource that those are made from, where an operator makes them.
     ``unread_settings`` are settings that the server may have and nobody read: their defaults stand in for them.
@@ -118,6 +119,7 @@ class DatabaseInstance:
     pod_hugepages_limit_bytes: int | None = None
     pod_memory_request_bytes: int | None = None
     pod_memory_limit_bytes: int | None = None
+    memory_limit_bytes: int | None = None
     runs_as: str | None = None
     extension_bytes: int | None = None
     page_tables_now_bytes: int | None = None

@@ -276,11 +276,20 @@ def as_instance(database: ObservedDatabase, name: str, context: DemandContext) -
         settings={key: value for key, value in database.settings.items() if key in known or "." in key},
         workload=Workload(active_connections=database.clients),
         runs_as=database.key,
+        memory_limit_bytes=limit_of(database),
     )
-    if rule is not None and not rule.has_default_size and not is_sized(rule, instance):
-        instance = replace(instance, unread_settings=rule.sized_by[:1])
     accepted = _accepted(instance, context)
+    if rule is not None and not is_sized(rule, accepted):
+        refused = instance.settings.keys() - accepted.settings.keys()
+        if not rule.has_default_size or not refused.isdisjoint((*rule.sized_by, rule.shared_by)):
+            accepted = replace(accepted, unread_settings=rule.sized_by[:1])
     return replace(accepted, extension_bytes=_extension_bytes(database, accepted, context))
+
+
+def limit_of(database: ObservedDatabase) -> int | None:
+    """The limit in bytes of the memory that a running server sees; None where it has none, or none is known."""
+    limit = database.memory_limit_bytes
+    return None if limit is None or limit < 0 else limit
 
 
 def _extension_bytes(database: ObservedDatabase, instance: DatabaseInstance, context: DemandContext) -> int | None:

@@ -59,7 +59,7 @@ def _tells_its_size(
 ) -> bool:
     """Complete settings name what is no default. Mappings beyond the default were refused; far below, it is none.
 
-    A share of the memory that a server sees is its size where its mappings say so: it may see less than the node has.
+    A share of memory is no size where the limit of that memory was not read, nor where mysqld may see less than that.
     """
     engine = engine_named(instance.engine)
     counted_bytes = demand.segment_bytes if demand.pool_bytes is None else demand.pool_bytes
@@ -67,7 +67,13 @@ def _tells_its_size(
         return True
     if engine.shares_memory(instance):
         return False
-    return bool(server.settings_complete) or not _plain(engine.sized_by).isdisjoint(_plain(server.settings))
+    told = _plain(engine.sized_by)
+    if engine.shared_by is not None:
+        largest = max(server.segments, key=lambda segment: segment.bytes, default=None)
+        if server.memory_limit_bytes is None or (largest is not None and largest.backing == "hugetlb"):
+            return False
+        told |= _plain((engine.shared_by,))
+    return bool(server.settings_complete) or not told.isdisjoint(_plain(server.settings))
 
 
 def _plain(names: Iterable[str]) -> set[str]:

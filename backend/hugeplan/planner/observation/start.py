@@ -18,6 +18,7 @@ from hugeplan.planner.observation.databases import (
     Match,
     Matches,
     as_instance,
+    limit_of,
     match_databases,
     pages_as_set,
     pages_of,
@@ -67,13 +68,15 @@ class PagesInUse:
 def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
     """The request with the observed workloads among its own, and the starting point; None without an observation."""
     sample, node = request.sample, request.node
-    if sample is None or sample.memory is None:
+    if sample is None or (sample.memory is None and sample.databases is None):
+        return request, None
+    request, matches = _matches(request, sample)
+    if sample.memory is None:
         return request, None
     pools = pool_states(node, sample)
     parts = node_parts(node, sample.memory, {key: state.pages for key, state in pools.items()})
     if parts is None:
         return request, None
-    matches = _matches(request, sample)
     context = DemandContext.of_node(node)
     estimated = with_estimates(matches.matched, sample.memory, pools, context)
     found = workloads_of(request, sample, parts.ordinary_bytes, estimated)
@@ -152,11 +155,14 @@ def _with_instances(sample: NodeSample, matched: Sequence[Match]) -> NodeSample:
     )
 
 
-def _matches(request: PlanRequest, sample: NodeSample) -> Matches:
+def _matches(request: PlanRequest, sample: NodeSample) -> tuple[PlanRequest, Matches]:
+    """Whom the databases are, and the request with the limits of memory that those see."""
     context = DemandContext.of_node(request.node)
     matches = match_databases(request.databases, sample, context)
-    require_size_known(request.databases, matches.matched, context)
-    return matches
+    limits = {match.instance: limit_of(match.database) for match in matches.matched}
+    seen = tuple(replace(one, memory_limit_bytes=limits.get(one.name)) for one in request.databases)
+    require_size_known(seen, matches.matched, context)
+    return replace(request, databases=seen), matches
 
 
 def _numa_weights(node: NodeFacts, pools: Mapping[PoolKey, PoolState]) -> tuple[int, ...]:
@@ -175,7 +181,7 @@ def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
     sample = request.sample
     if sample is None or sample.databases is None:
         return PagesInUse(pools=pools, own_pages={}, holders={})
-    matched = start.matched if start is not None else _matches(request, sample).matched
+    matched = start.matched if start is not None else _matches(request, sample)[1].matched
     default = request.node.default_huge_page_bytes
     own: dict[int, int] = {}
     guessed = []

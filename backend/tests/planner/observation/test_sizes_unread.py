@@ -35,6 +35,7 @@ from hugeplan.planner.model import (
 from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.planner.verdict import Answer, verdict
+from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
 
 SIZES = {"postgresql": ("shared_buffers", "8GB"), "mysql": ("innodb_buffer_pool_size", "8G"),
          "mariadb": ("innodb_buffer_pool_size", "8G"), "redis": ("maxmemory", "8gb"), "jvm": ("Xmx", "8g")}  # fmt: skip
@@ -151,7 +152,48 @@ def test_a_mapping_far_below_the_default_says_that_the_default_is_not_the_size(m
     found = observed(server)
     assert (fit(found) is not State.UNKNOWN) is told
     assert told or (found.fits, "Xmx of db was not read" in found.headline) == (None, True)
-    assert fit(observed(replace(server, settings_complete=True))) is not State.UNKNOWN
+    complete = replace(server, settings_complete=True, memory_limit_bytes=-1)
+    assert (fit(observed(complete)) is not State.UNKNOWN) is told
+    assert fit(observed(replace(complete, segments=()))) is not State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit", "heap"),
+    [
+        ({}, -1, 16 * GIB),
+        ({}, 8 * GIB, 2 * GIB),
+        ({"MaxRAMPercentage": "75"}, 8 * GIB, 6 * GIB),
+        ({"MaxRAMPercentage": "75", "UseContainerSupport": "false"}, 8 * GIB, 48 * GIB),
+        ({"MaxRAM": "16g"}, None, 4 * GIB),
+        ({"Xmx": "3g"}, None, 3 * GIB),
+        ({}, None, None),
+        ({"MaxRAMPercentage": "75"}, None, None),
+        ({"MaxRAMPercentage": "75,5"}, -1, None),
+        ({"MaxRAMFraction": "2"}, -1, None),
+        ({"AggressiveHeap": "true"}, -1, None),
+    ],
+)
+def test_a_heap_is_a_share_of_the_memory_that_its_unit_leaves_it(
+    settings: dict[str, str], limit: int | None, heap: int | None
+) -> None:
+    """Found: MaxRAMPercentage=75 and a container of 2 GiB were both counted at a quarter of the node, and fitted."""
+    counted = settings.keys().isdisjoint({"MaxRAMFraction", "AggressiveHeap"})
+    server = ObservedDatabase(
+        key="db:1", engine="jvm", version="17", unit="pods/db", settings=settings, settings_complete=counted,
+        memory_limit_bytes=limit,
+    )  # fmt: skip
+    memory = Meminfo(mem_total_bytes=64 * GIB, mem_free_bytes=60 * GIB, anon_pages_bytes=GIB, shmem_bytes=0)
+    for sample in (NodeSample(databases=(server,), memory=memory, processes=()), NodeSample(databases=(server,))):
+        scenario = scenario_as_it_runs(NODE, sample).model_dump(mode="json", exclude_defaults=True)
+        for request in (
+            PlanRequest(node=NODE, databases=as_it_runs(sample, DemandContext.of_node(NODE)), sample=sample),
+            to_request(ScenarioDocument.model_validate(scenario), NODE, sample=sample),
+        ):
+            found = plan(request)
+            if heap is None:
+                assert (found.fits, "Xmx of jvm was not read" in found.headline) == (None, True)
+            else:
+                assert (found.instances[0].demand.pool_bytes, found.fits) == (heap, True)
 
 
 @pytest.mark.parametrize(("given", "meant"), [("32", "32GB"), ("16", "16GB")])

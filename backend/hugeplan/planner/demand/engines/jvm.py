@@ -27,8 +27,8 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_page_fits,
 )
+from hugeplan.planner.demand.engines.jvm_heap import NOT_COUNTED, heap_of
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer
-from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     GIB,
     KIB,
@@ -124,8 +124,9 @@ def pool_step(instance: DatabaseInstance, page_bytes: int, context: DemandContex
     """The unit of the heap: its collector's alignment, or a large page where that is more."""
     values = _TABLE.read(instance.settings)
     major = int(require_version(release_of(instance.version), VERSIONS, DEFAULT_VERSION, "the JVM"))
-    alignment = heap_alignment_bytes(collector_of(values, context), _heap_bytes(values, context), major, values)
-    return max(alignment, page_bytes)
+    collector = collector_of(instance, values, context)
+    heap = heap_of(instance, values, context, major, collector)
+    return max(heap_alignment_bytes(collector, heap.bytes, major, values), page_bytes)
 
 
 def code_cache_regions(given_bytes: int | None, major: int, sizes_bytes: tuple[int, ...]) -> tuple[Region, ...]:
@@ -201,8 +202,8 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     values = _TABLE.read(instance.settings)
     huge = page_bytes > context.base_page_bytes
     sizes = tuple(size for size in context.huge_page_sizes_bytes if size <= page_bytes) if huge else ()
-    heap_bytes = _heap_bytes(values, context)
-    collector = collector_of(values, context)
+    collector = collector_of(instance, values, context)
+    heap_bytes, basis = heap_of(instance, values, context, int(version), collector)
     alignment = heap_alignment_bytes(collector, heap_bytes, int(version), values)
     heap = heap_region(heap_bytes, alignment, page_bytes, sizes)
     regions = (
@@ -225,9 +226,9 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         buffer_pool_bytes=heap_bytes,
         remarks=Remarks(
             error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes, sizes),
-            settings=_advice(page_bytes, heap_bytes),
+            settings=_advice(page_bytes, heap_bytes, basis),
             fits=_fits(heap_bytes, page_bytes),
-            notes=_notes(collector, also, page_bytes),
+            notes=_notes(collector, also, page_bytes, basis),
         )
         if huge
         else Remarks(),
@@ -243,7 +244,7 @@ def release_of(version: str | None) -> str | None:
     return None if version is None else re.sub(r"^1\.(\d+)", r"\1", version.strip())
 
 
-def collector_of(values: Mapping[str, Value], context: DemandContext) -> str:
+def collector_of(instance: DatabaseInstance, values: Mapping[str, Value], context: DemandContext) -> str:
     """The collector that the options choose; else G1, or Serial on fewer than two processors or 1792 MiB."""
     chosen = values.get("gc")
     if chosen is not None:
@@ -251,19 +252,8 @@ def collector_of(values: Mapping[str, Value], context: DemandContext) -> str:
     for name in COLLECTORS:
         if values.get(f"Use{name}GC"):
             return name
-    small_memory = context.mem_total_bytes is not None and context.mem_total_bytes < 1792 * MIB
-    return "Serial" if small_memory or context.cpus == 1 else "G1"
-
-
-def _heap_bytes(values: Mapping[str, Value], context: DemandContext) -> int:
-    given_heap = values.get("Xmx", values.get("MaxHeapSize"))
-    if given_heap is not None:
-        return int(given_heap)
-    if context.mem_total_bytes is None:
-        raise PlannerError(
-            "settings.Xmx", "", "a heap size such as 8g, or the node's memory (its quarter is the default)"
-        )
-    return context.mem_total_bytes // 4
+    memory = context.memory_of(instance)
+    return "Serial" if (memory is not None and memory < 1792 * MIB) or context.cpus == 1 else "G1"
 
 
 def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int, sizes_bytes: tuple[int, ...]) -> int:
@@ -280,7 +270,7 @@ def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int, s
     return sum(ceil_pages(size, page_bytes) for size in side if size >= page_bytes or not smaller)
 
 
-def _advice(page_bytes: int, heap_bytes: int) -> tuple[SettingAdvice, ...]:
+def _advice(page_bytes: int, heap_bytes: int, basis: str | None) -> tuple[SettingAdvice, ...]:
     size = format_mysql_bytes(page_bytes).lower()
     heap = format_mysql_bytes(heap_bytes).lower()
     return (
@@ -292,6 +282,7 @@ def _advice(page_bytes: int, heap_bytes: int) -> tuple[SettingAdvice, ...]:
         ),
         SettingAdvice(name="-Xms", value=heap, reason="Equal to -Xmx, so that the heap does not move in size."),
         SettingAdvice(name="-XX:+AlwaysPreTouch", value="", reason="A shortage shows at start, not under load."),
+        SettingAdvice(name="-Xmx", value=heap, reason=f"The heap that the plan counts{f': {basis}' if basis else ''}."),
     )
 
 
@@ -301,8 +292,10 @@ def _fits(heap_bytes: int, page_bytes: int) -> tuple[FitSuggestion, ...]:
     return whole_page_fits("Xmx", "heap", heap_bytes, page_bytes, lambda size: format_mysql_bytes(size).lower())
 
 
-def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int) -> tuple[str, ...]:
+def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int, basis: str | None) -> tuple[str, ...]:
     notes = [f"Collector {collector}; the heap is reserved up to Xmx at start."]
+    if basis is not None:
+        notes.append(f"No Xmx is given, so the heap is {basis}.")
     for size, pages in also:
         notes.append(f"Code cache and side tables take {counted_pages(pages, size)} where such a pool exists.")
     if collector == "Z":
@@ -344,7 +337,16 @@ def option_name(name: str) -> str:
 SETTINGS: Final = (
     settings.size("Xmx", "Largest heap.", minimum=2 * MIB),
     settings.size("MaxHeapSize", "The same as Xmx.", minimum=2 * MIB),
-    settings.size("Xms", "Heap at start.", minimum=MIB, matters=False),
+    settings.size("Xms", "Heap at start; the largest heap is no smaller."),
+    settings.size("InitialHeapSize", "The same as Xms."),
+    settings.size("MinHeapSize", "Smallest heap; the largest heap is no smaller."),
+    settings.size("MaxRAM", "The memory that a heap without Xmx is a share of.", minimum=MIB),
+    settings.real("MaxRAMPercentage", "The heap's share of the memory that the JVM sees, 25 by default.", maximum=100),
+    settings.real("MinRAMPercentage", "The share of less than 250 MiB, 50 by default.", maximum=100),
+    settings.real("InitialRAMPercentage", "The share at start.", maximum=100),
+    settings.switch("UseContainerSupport", "Off: it sees the node's memory, not its container's."),
+    settings.switch("UseCompressedOops", "Whether pointers are compressed, which bounds a heap without Xmx."),
+    *(settings.text(name, "Not counted: give Xmx beside it.") for name in NOT_COUNTED),
     settings.size("G1HeapRegionSize", "G1's region; the heap is whole regions.", minimum=MIB, maximum=512 * MIB),
     settings.size(
         "ShenandoahRegionSize", "Shenandoah's region; the heap is whole regions.", minimum=256 * KIB, maximum=32 * MIB
@@ -369,7 +371,8 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="Xmx",
-    sized_by=("Xmx", "MaxHeapSize"),
+    sized_by=("Xmx", "MaxHeapSize", "MaxRAM"),
+    shared_by="MaxRAMPercentage",
     pool_step=pool_step,
     ruled_out=ruled_out,
     published={"oltp": SPECJBB},

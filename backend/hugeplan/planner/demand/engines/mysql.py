@@ -161,8 +161,8 @@ def _values(instance: DatabaseInstance, context: DemandContext) -> Mapping[str, 
         if name in values:
             raise SettingValueError(f"settings.{name}", values[name], "innodb_buffer_pool_size beside it")
     version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "MySQL")
-    limit = instance.pod_memory_limit_bytes if _numbers(version) >= _SEES_ITS_CONTAINER_SINCE else None
-    memory = min((size for size in (context.mem_total_bytes, limit) if size is not None), default=None)
+    sees_container = _numbers(version) >= _SEES_ITS_CONTAINER_SINCE
+    memory = context.memory_of(instance) if sees_container else context.mem_total_bytes
     if memory is None:
         expected = "a size such as 8G, or the node's memory (innodb_dedicated_server takes a share of it)"
         raise SettingValueError("settings.innodb_buffer_pool_size", "not set", expected)

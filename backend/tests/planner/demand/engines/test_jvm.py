@@ -172,3 +172,82 @@ def test_java_8_by_the_version_it_prints() -> None:
     instance = DatabaseInstance(name="j", engine="jvm", version="1.8.0_392", settings={"Xmx": "8g"})
     plain = DatabaseInstance(name="j", engine="jvm", version="8", settings={"Xmx": "8g"})
     assert demand_of(instance, 2 * MIB).pages == demand_of(plain, 2 * MIB).pages
+
+
+# MaxHeapSize that real JVMs 17 and 25 print with -XX:+PrintFlagsFinal on a machine of so many bytes.
+REAL = 25_276_502_016
+
+
+@pytest.mark.parametrize("version", ["17", "25"])
+@pytest.mark.parametrize(
+    ("words", "heap"),
+    [
+        ("gc=G1", 6320816128),
+        ("gc=G1 MaxRAMPercentage=75", 18958254080),
+        ("gc=G1 MaxRAMPercentage=75.5", 19092471808),
+        ("gc=G1 MaxRAMPercentage=7.5e1", 18958254080),
+        ("gc=G1 MaxRAMPercentage=0.5", 132120576),
+        ("gc=G1 InitialRAMPercentage=50", 6320816128),
+        ("gc=G1 Xms=8g", 8589934592),
+        ("gc=G1 InitialHeapSize=8g", 8589934592),
+        ("gc=G1 MinHeapSize=9g", 9663676416),
+        ("gc=G1 MaxRAMPercentage=75 MaxHeapSize=1g", 1073741824),
+        ("MaxRAM=200m", 104857600),
+        ("gc=G1 MaxRAM=240m", 125829120),
+        ("gc=G1 MaxRAM=260m", 132120576),
+        ("gc=G1 MaxRAM=500m", 132120576),
+        ("gc=G1 MaxRAM=600m", 157286400),
+        ("gc=G1 MaxRAM=200m MaxRAMPercentage=80", 104857600),
+        ("gc=G1 MaxRAM=200m MinRAMPercentage=20", 41943040),
+        ("gc=G1 MaxRAM=200m MinRAMPercentage=60 MaxRAMPercentage=80", 125829120),
+        ("gc=G1 MaxRAM=16g MaxRAMPercentage=75", 12884901888),
+        ("gc=G1 MaxRAM=100g", 26843545600),
+        ("gc=G1 MaxRAM=256g", 68719476736),
+        ("gc=G1 MaxRAM=256g UseCompressedOops=off", 68719476736),
+        ("gc=G1 MaxRAM=256g UseCompressedOops=on", 32178700288),
+        ("gc=G1 MaxRAM=256g UseCompressedOops=on MaxRAMPercentage=50", 32178700288),
+        ("gc=Shenandoah MaxRAM=256g UseCompressedOops=on", 32178700288),
+        ("gc=Serial MaxRAM=256g UseCompressedOops=on", 32210157568),
+        ("gc=Z MaxRAM=256g UseCompressedOops=on", 32210157568),
+    ],
+)
+def test_the_heap_without_xmx_is_the_real_one(version: str, words: str, heap: int) -> None:
+    values = dict(word.split("=") for word in words.split())
+    found = demand(version, context=DemandContext(mem_total_bytes=REAL), **values)
+    assert found.segments[0].segment_bytes == heap
+
+
+def heap_bytes(limit: int | None, memory: int | None, version: str = "17", **values: str) -> int | None:
+    instance = DatabaseInstance(name="j", engine="jvm", version=version, settings=values, pod_memory_limit_bytes=limit)
+    return demand_of(instance, 2 * MIB, DemandContext(mem_total_bytes=memory)).pool_bytes
+
+
+def test_the_memory_of_a_container_is_its_limit() -> None:
+    assert heap_bytes(4 * GIB, 64 * GIB) == heap_bytes(4 * GIB, None) == GIB
+    assert heap_bytes(128 * GIB, 64 * GIB) == heap_bytes(4 * GIB, 64 * GIB, UseContainerSupport="off") == 16 * GIB
+    assert heap_bytes(4 * GIB, 64 * GIB, MaxRAM="8g") == 2 * GIB
+    notes = demand_of(
+        DatabaseInstance(name="j", engine="jvm", pod_memory_limit_bytes=2 * GIB), 2 * MIB, DemandContext()
+    )
+    assert any("a quarter of its memory limit of 2 GiB" in note for note in notes.notes)
+    assert any(item.name == "-Xmx" and "a quarter of" in item.reason for item in notes.settings)
+    with pytest.raises(PlannerError, match=r"settings\.Xmx"):
+        heap_bytes(4 * GIB, None, UseContainerSupport="off")
+
+
+def test_above_128_gib_the_default_is_what_compressed_pointers_reach() -> None:
+    """Found: `size jvm --memory 512GiB` said a heap of 128 GiB, and "always enough"."""
+    assert heap_bytes(None, 512 * GIB) == heap_bytes(None, 512 * GIB, version="8") == 30 * GIB - 32 * MIB
+    assert heap_bytes(None, 512 * GIB, MaxRAMPercentage="25") == 128 * GIB
+    assert heap_bytes(None, 64 * GIB, version="11", MaxRAMPercentage="40") == 64 * GIB * 40 // 100
+
+
+@pytest.mark.parametrize(
+    ("version", "values"),
+    [("11", {"MaxRAMPercentage": "75"}), ("8", {"MaxRAM": "256g"}), ("17", {"MaxRAMFraction": "2"}),
+     ("17", {"AggressiveHeap": "on"}), ("25", {"ErgoHeapSizeLimit": "1g"})],
+)  # fmt: skip
+def test_a_heap_that_is_not_counted_must_be_given(version: str, values: dict[str, str]) -> None:
+    with pytest.raises(PlannerError, match="Xmx beside it"):
+        heap_bytes(None, 64 * GIB, version, **values)
+    assert heap_bytes(None, 64 * GIB, version, Xmx="3g", **values) == 3 * GIB
