@@ -13,12 +13,13 @@ from typing import Final
 from hugeplan.inventory.model import FoundDatabase, FoundNode
 from hugeplan.planner.demand import DemandContext, as_found, demand_of, engine_named, is_sized
 from hugeplan.planner.errors import PlannerError, UnknownVersionError
-from hugeplan.planner.model import MIB, DatabaseInstance, NodeFacts, Tenant, named
+from hugeplan.planner.model import GIB, MIB, DatabaseInstance, NodeFacts, Tenant, named
 from hugeplan.planner.printable import printable
 from hugeplan.recognition import Recognised
 
 Settings = tuple[tuple[str, str], ...]
 _MAX_NAME: Final = 200
+_PROBED: Final = DemandContext(mem_total_bytes=16 * GIB)  # of any memory: some engines take a share of it
 MAX_DATABASES: Final = 256
 """Of a node in one plan: as many as a scenario has."""
 
@@ -124,6 +125,7 @@ def database_instance(
         version=version,
         settings=dict(settings),
         pod_hugepages_limit_bytes=limit,
+        pod_memory_limit_bytes=memory_limit_bytes,
     )
     return replace(instance, unread_settings=_unread(instance, (*recognised.unknown, *refused))), refused
 
@@ -187,7 +189,7 @@ def usable(engine: str, version: str | None, settings: Settings) -> tuple[str | 
     probe = DatabaseInstance(name="probe", engine=engine, unread_settings=found.sized_by[:1])
     for _ in range(len(kept) + 2):
         try:
-            demand_of(replace(probe, version=version, settings=kept), 2 * MIB)
+            demand_of(replace(probe, version=version, settings=kept), 2 * MIB, _PROBED)
         except UnknownVersionError:
             refused.append(f"version {version}: no rule of its own; the rule of the newest known release is taken")
             version = None

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hugeplan.formats import option_files
 from hugeplan.formats.command_line import programs
+from hugeplan.planner.demand import ENGINES
 from hugeplan.planner.model import Confidence
 from hugeplan.recognition.base import (
     NOTHING,
@@ -188,10 +189,13 @@ def _of_containers(pod: PodView) -> Iterator[Recognised]:
         row = engine_of(container)
         if row is None:
             continue
-        started = not row.programs.isdisjoint(programs(container.words))
+        programs_started = set(programs(container.words))
+        started = not row.programs.isdisjoint(programs_started)
         reading = row.read(container)
         unknown = list(reading.unknown)
-        if row.main_setting is not None and row.main_setting not in reading.settings:
+        # A script that starts the JVM gives it an Xmx of its own, which goes before a share.
+        told = (row.main_setting, ENGINES[row.engine].shared_by if "java" in programs_started else None)
+        if row.main_setting is not None and reading.settings.keys().isdisjoint(told):
             unknown.append(f"{row.main_setting}: not in the input, the engine's default is taken")
         yield _recognised(
             row,

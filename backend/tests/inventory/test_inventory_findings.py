@@ -11,7 +11,7 @@ from support.kubernetes_objects import container, listing, node, pod, postgres
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.text import inventory_text
-from hugeplan.planner.model import GIB, MIB, Finding, State
+from hugeplan.planner.model import GIB, MIB, Finding, Plan, State
 
 Json = dict[str, Any]
 
@@ -319,3 +319,42 @@ def test_requests_that_a_release_would_mend_say_so() -> None:
     (one,) = [f for f in answered(big, database).all_findings if f.code == "requests_exceed_allocatable"]
     assert (one.fix or "").startswith("Release "), one
     assert "it is enough" in (one.fix or "")
+
+
+def only_plan(*items: Json) -> Plan:
+    """The plan of the only node."""
+    (one,) = answered(*items).nodes
+    assert one.plan is not None
+    return one.plan
+
+
+class TestHeapsOfPods:
+    """A JVM without -Xmx takes a share of its container's memory; who starts it may give it another."""
+
+    @staticmethod
+    def jvm(name: str, *words: str, limit: str | None = "8Gi") -> Json:
+        resources = {} if limit is None else {"limits": {"memory": limit}, "requests": {"memory": limit}}
+        return pod(f"{name}-0", "a", container(command=[*words, "-XX:+UseLargePages"], **resources))
+
+    def test_a_share_that_a_script_cannot_overrule_is_a_size(self) -> None:
+        found = only_plan(node("a"), self.jvm("j", "java", "-XX:MaxRAMPercentage=75"))
+        assert (found.instances[0].demand.pool_bytes, found.fits) == (6 * GIB, True)
+
+    @pytest.mark.parametrize(
+        "words", [("java",), ("kafka-server-start.sh", "-XX:MaxRAMPercentage=25"), ("java", "-XX:MaxRAMFraction=4")]
+    )
+    def test_what_stands_in_for_a_heap_is_bounded_by_the_limit(self, words: tuple[str, ...]) -> None:
+        found = only_plan(node("a"), self.jvm("j", *words, "-XX:+UseParallelGC"))
+        assert (found.instances[0].demand.pool_bytes, found.fits) == (2 * GIB, None)
+        assert any("Collector Parallel" in note for note in found.instances[0].demand.notes), "what was read is kept"
+
+    def test_what_rests_on_a_heap_that_nobody_read_says_so(self) -> None:
+        """Found: "Pods will stay pending: move pods to another node" for a stand-in of a quarter of the node each."""
+        app = pod("app", "a", container(limits={"memory": "58Gi"}, requests={"memory": "58Gi"}))
+        jvms = [self.jvm(name, "java", limit=None) for name in "jk"]
+        plan = only_plan(node("a"), app, *jvms)
+        assert plan.fits is None
+        for code in ("pod_memory", "risk_above_policy"):
+            (finding,) = [one for one in plan.findings if one.code == code]
+            assert finding.reason.startswith("Xmx of j-0 and k-0 was not read. At the size that stands in for it:")
+            assert (finding.fix or "").startswith("Set Xmx")

@@ -165,8 +165,14 @@ _CARRY_OUT: Final = frozenset(
 )  # fmt: skip
 
 
-#: What else counts pages: at a size that stands in for one which nobody read, each count is another's.
-_COUNT: Final = _CARRY_OUT | {rule.CODE for rule in (no_start, memlock, planned_idle, pool_idle, time_bomb)}
+#: What else counts pages or memory: at a size that stands in for one which nobody read, each count is another's.
+_COUNT: Final = _CARRY_OUT | {
+    rule.CODE
+    for rule in (
+        no_start, memlock, planned_idle, pool_idle, time_bomb, pod_memory, risk_policy, page_cache, contention,
+        numa_balance, reserved_memory, rounding_waste,
+    )
+}  # fmt: skip
 
 
 def once_it_fits(found: Iterable[Finding], unread: Mapping[str, Unread]) -> tuple[Finding, ...]:
