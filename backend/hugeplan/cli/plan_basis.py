@@ -25,8 +25,7 @@ def assumed_values(instance: DatabaseInstance, planned: InstancePlan | None, bas
         fits = not spec.versions or version is None or version.split(".")[0] in spec.versions
         if spec.matters and fits and spec.default is not None and spec.name not in instance.settings:
             assumed[spec.name] = spec.default
-    is_share = engine.shares_memory(instance) or (engine.shared_by and not is_sized(engine, instance))
-    if planned is not None and planned.demand.pool_bytes is not None and is_share:
+    if planned is not None and planned.demand.pool_bytes is not None and engine.shares_memory(instance):
         assumed[str(engine.pool_setting)] = engine.format_size(planned.demand.pool_bytes)
     return assumed
 
@@ -55,8 +54,7 @@ def basis_lines(request: PlanRequest, plan: Plan, basis: Mapping[str, Basis]) ->
             parts.append(f"Not all of its settings could be read{'' if os.geteuid() == 0 else ' (root can)'}.")
         engine = engine_named(instance.engine)
         if engine.shared_by and not is_sized(engine, instance):
-            heap = f"-{engine.pool_setting}"
-            parts += [item.reason for item in planned.demand.settings if item.name == heap]
+            parts += [item.reason for item in planned.demand.settings if item.name == f"-{engine.pool_setting}"]
         assumed = ", ".join(f"{n} = {v}" for n, v in assumed_values(instance, planned, own).items())
         if assumed:
             parts.append(f"Assumed, because nothing names it: {assumed}.")

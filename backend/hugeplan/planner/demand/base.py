@@ -142,6 +142,7 @@ class Engine:
         shares_memory: whether an instance's size is a share of the memory that it sees.
         shared_by: the setting that says which share of the memory that it sees it takes, where it has no size; None
             where that memory does not decide it.
+        maps_as_it_grows: the switch with which it maps no more than it has needed yet; None where it maps all at start.
         has_default_size: False where it does not run without one of ``sized_by``.
         pool_maximum: a setting that maps the pool's maximum: it follows the pool where the planner sizes it.
         named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
@@ -169,6 +170,7 @@ class Engine:
     sized_by: tuple[str, ...] = ()
     shares_memory: Callable[[DatabaseInstance], bool] = lambda _: False
     shared_by: str | None = None
+    maps_as_it_grows: str | None = None
     has_default_size: bool = True
     pool_maximum: str | None = None
     named_size: Callable[[DatabaseInstance], int | None] = lambda _: None

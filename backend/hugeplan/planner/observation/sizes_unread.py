@@ -70,7 +70,8 @@ def _tells_its_size(
     told = _plain(engine.sized_by)
     if engine.shared_by is not None:
         largest = max(server.segments, key=lambda segment: segment.bytes, default=None)
-        if server.memory_limit_bytes is None or (largest is not None and largest.backing == "hugetlb"):
+        is_whole = server.settings.get(engine.maps_as_it_grows or "") != "true"
+        if server.memory_limit_bytes is None or (is_whole and largest is not None and largest.backing == "hugetlb"):
             return False
         told |= _plain((engine.shared_by,))
     return bool(server.settings_complete) or not told.isdisjoint(_plain(server.settings))

@@ -155,6 +155,7 @@ def test_a_mapping_far_below_the_default_says_that_the_default_is_not_the_size(m
     complete = replace(server, settings_complete=True, memory_limit_bytes=-1)
     assert (fit(observed(complete)) is not State.UNKNOWN) is told
     assert fit(observed(replace(complete, segments=()))) is not State.UNKNOWN
+    assert fit(observed(replace(complete, settings={"UseZGC": "true"}))) is not State.UNKNOWN, "it maps as it grows"
 
 
 @pytest.mark.parametrize(

@@ -373,6 +373,7 @@ ENGINE: Final = Engine(
     pool_setting="Xmx",
     sized_by=("Xmx", "MaxHeapSize", "MaxRAM"),
     shared_by="MaxRAMPercentage",
+    maps_as_it_grows="UseZGC",
     pool_step=pool_step,
     ruled_out=ruled_out,
     published={"oltp": SPECJBB},

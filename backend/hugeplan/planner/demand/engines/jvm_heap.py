@@ -47,6 +47,7 @@ def heap_of(
     memory, whose = _memory_seen(instance, values, context)
     flags = [name for name in _OF_MEMORY if name in values]
     counted = memory if flags else min(memory, _MAX_RAM_BYTES)
+    whose = whose if counted == memory else f"{format_bytes(counted)}, which count of {whose}"
     share = float(values.get("MaxRAMPercentage", 25))
     least = float(values.get("MinRAMPercentage", 50))
     size = int(counted * least / 100)
@@ -55,6 +56,7 @@ def heap_of(
     else:
         size = max(int(counted * share / 100), _LEAST_BYTES)
     basis = f"{'a quarter' if share == 25 else f'{share:g} %'} of {whose}"
+    basis = f"the least, more than {basis}" if size == _LEAST_BYTES else basis
     most = _COMPRESSED_BYTES - (32 * MIB if collector in {"G1", "Shenandoah"} else 2 * MIB)
     asked = values.get("UseCompressedOops")
     if flags and asked is None and major < _ONE_RULE_SINCE and (size > most or memory > _MAX_RAM_BYTES):
