@@ -61,7 +61,11 @@ UNIT_MEMORY = record(
             BYTES, "memory.current, memory.usage_in_bytes; no hugetlb pages but where the kernel is told to charge them"
         ),
         "working_set_bytes": about(BYTES, "usage less inactive file pages, as the kubelet counts it"),
-        "limit_bytes": BYTES,
+        "limit_bytes": about(
+            BYTES,
+            "The limit that acts. Unknown where a cgroup of version 2 has a larger one than what is above it, and is no "
+            "container: programs differ in which of the two they take for theirs",
+        ),
         "limited": LIMITED,
         "swap_bytes": BYTES,
         "kernel_bytes": about(BYTES, "Kernel memory charged to the cgroup, page tables included"),
