@@ -233,6 +233,40 @@ def test_an_engine_has_a_file_only_where_a_setting_changes(
     assert bool(kinds & {"postgresql_conf", "my_cnf"}) is has_file
 
 
+@pytest.mark.parametrize(
+    ("engine", "kind", "asks", "size"),
+    [
+        ("postgresql", "postgresql_conf", {"huge_pages": "on"}, "shared_buffers"),
+        ("mysql", "my_cnf", {"large-pages": "1"}, "innodb_buffer_pool_size"),
+        ("mariadb", "mariadb_cnf", {"large_pages": "ON"}, "innodb_buffer_pool_size"),
+    ],
+)
+@pytest.mark.parametrize("is_complete", [True, None])
+def test_a_changed_setting_of_a_server_on_huge_pages_is_written(
+    engine: str, kind: str, asks: dict[str, str], size: str, is_complete: bool | None
+) -> None:
+    """Its pool shrank to what the plan counts, no file said so, and the server did not start: E1 of 2026-11-30."""
+    caches = {"key_buffer_size": "8M"} if engine == "mariadb" else {}
+
+    def content(now: dict[str, str], planned: dict[str, str]) -> str | None:
+        server = ObservedDatabase(key="s", engine=engine, settings=caches | now, settings_complete=is_complete)
+        database = DatabaseInstance(
+            name="db", engine=engine, runs_as="s", page_bytes=2 * MIB, settings=caches | now | planned
+        )
+        file = rendered(request_of(database, sample=NodeSample(databases=(server,))))[1].get(kind)
+        return None if file is None else file.content
+
+    unit = "MB" if engine == "postgresql" else "M"
+    for other in (f"100{unit}", f"400{unit}"):
+        found = content({**asks, size: f"200{unit}"}, {size: other})
+        assert found is not None
+        assert re.search(rf"^{size} = '?{other}'?$", found, re.M)
+        assert "_pages = o" in found.lower(), "the file takes the place of an earlier one, which said so"
+    assert content({**asks, size: f"200{unit}"}, {}) is None
+    # Asked for by the plan's words alone, the server has another value.
+    assert content({**dict.fromkeys(asks, "off"), size: f"200{unit}"}, asks) is not None
+
+
 def test_who_gives_pages_back_does_it_first() -> None:
     """A PostgreSQL that insists on pages does not start while a server that was planned on base pages holds them."""
     side = DatabaseInstance(

@@ -33,9 +33,11 @@ def per_instance(
         found = [(instance, planned) for instance, planned in found if not (planned.page_bytes and patched(instance))]
     kinds = unique_kinds(kind, (planned.name for _, planned in found))
     for own_kind, (instance, planned) in zip(kinds, found, strict=True):
-        advice = settings_to_write(instance, planned) + changed_settings(instance, request.server(planned.runs_as))
-        if any(_changes(instance, item) for item in advice):
-            artifact = write(own_kind, instance, planned, advice)
+        server = request.server(planned.runs_as)
+        advice, changed = settings_to_write(instance, planned), changed_settings(instance, server)
+        now = _as_it_runs(instance, server)
+        if changed or any(now.get(_own_name(item.name)) != _plain(item.value) for item in advice):
+            artifact = write(own_kind, instance, planned, advice + changed)
             yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
 
 
@@ -152,11 +154,16 @@ def _bare_name(name: str) -> str:
 _SAME = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
 
 
-def _changes(instance: DatabaseInstance, advice: SettingAdvice) -> bool:
-    """Whether the instance is not said to run with this value already."""
-    given = {name.lower().lstrip("-"): value for name, value in instance.settings.items()}
-    now = given.get(advice.name.lower().lstrip("-"))
-    return now is None or _plain(now) != _plain(advice.value)
+def _as_it_runs(instance: DatabaseInstance, server: ObservedDatabase | None) -> dict[str, str]:
+    """Settings before the plan: the running server's where they were read, else as given."""
+    known = [instance.settings]
+    if server is not None and instance.engine in _TAKES_SETTINGS:
+        known = [server.settings] if server.settings_complete else [*known, server.settings]
+    return {_own_name(name): _plain(value) for settings in known for name, value in settings.items()}
+
+
+def _own_name(name: str) -> str:
+    return underscored(name.lstrip("-"))
 
 
 def _plain(value: str) -> str:

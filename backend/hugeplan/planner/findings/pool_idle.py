@@ -51,7 +51,14 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
     elif more > 0 and unread:
         title = f"Whether {more:,} pages beyond the plan are needed is not known"
         fix = f"Set {settings_of(unread)} as the server has it before pages are given back."
-        yield unknown(CODE, subject, title, f"{pages} are free, and {not_read(unread)}.", fix, evidence=evidence)
+        yield unknown(
+            CODE, subject, title, f"{pages} are beyond the plan, and {not_read(unread)}.", fix, evidence=evidence
+        )
+    elif state is not None and state.idle is not None and more > state.idle:
+        title = f"{more:,} reserved pages are not needed once the plan's servers are restarted"
+        why = f"{pages} are reserved beyond the plan; {more - state.idle:,} of them are in use until then."
+        fix = f"Restart the servers with the plan's settings, then set nr_hugepages to {pool.pages}."
+        yield attention(CODE, subject, title, why, fix, evidence=evidence)
     elif more > 0:
         title, why = f"{more:,} reserved pages are not needed", f"{pages} are reserved beyond the plan."
         fix = f"Set nr_hugepages to {pool.pages}: these pages are free and not reserved."

@@ -13,8 +13,12 @@ from hugeplan.planner.model import (
     MIB,
     DatabaseInstance,
     Finding,
+    Meminfo,
     NodeFacts,
+    NodeSample,
     NumaNode,
+    ObservedDatabase,
+    ObservedSegment,
     PlanRequest,
     Policy,
     Pool,
@@ -83,6 +87,31 @@ def test_slack_that_locks_much_is_a_finding() -> None:
     found = finding("planned_idle", node(0), database, policy=Policy(slack_fraction=0.4))
     assert found.state is State.ATTENTION
     assert finding("planned_idle", node(0), replace(database, page_bytes=2 * MIB)).state is State.OK
+
+
+@pytest.mark.parametrize(("in_use", "waits"), [(110, 48), (2, 0)])
+def test_pages_that_the_server_uses_until_it_is_restarted_are_not_called_free(in_use: int, waits: int) -> None:
+    server = ObservedDatabase(
+        key="s",
+        engine="postgresql",
+        settings={"shared_buffers": "200MB"},
+        segments=(ObservedSegment(bytes=in_use * 2 * MIB, backing="hugetlb", page_bytes=2 * MIB),),
+        hugetlb_bytes=in_use * 2 * MIB,
+    )
+    where = node(112)
+    pools = (replace((where.numa[0].pools or ())[0], free_hugepages=112 - in_use),)
+    where = replace(where, numa=(replace(where.numa[0], pools=pools),))
+    database = DatabaseInstance(
+        name="db", engine="postgresql", runs_as="s", page_bytes=2 * MIB, settings={"shared_buffers": "100MB"}
+    )
+    memory = Meminfo(mem_total_bytes=64 * GIB, mem_free_bytes=60 * GIB, anon_pages_bytes=GIB, shmem_bytes=0)
+    sample = NodeSample(memory=memory, databases=(server,), processes=())
+    request = PlanRequest(node=where, databases=(database,), policy=Policy(slack_fraction=0), sample=sample)
+    found = next(f for f in plan(request).findings if f.code == "pool_idle")
+    assert found.state is State.ATTENTION
+    said = " ".join((found.title, found.reason, found.fix or ""))
+    assert ("these pages are free" in said) is not bool(waits)
+    assert (f"{waits} of them are in use until then" in said and "estart" in (found.fix or "")) is bool(waits), said
 
 
 @pytest.mark.parametrize(
