@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from hugeplan.planner.demand import engine_named
+from hugeplan.planner.demand import DemandContext, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     GIB,
@@ -73,14 +75,27 @@ def test_a_server_that_takes_pages_unasked_is_told_not_to(
     assert [a.value for a in chosen.demand.settings if a.name == "large_pages"] == ["ON"]
 
 
-def test_a_key_cache_that_somebody_sized_keeps_its_size() -> None:
-    """The pages are counted with it."""
-    for given, advised in (({}, ["8M"]), ({"key_buffer_size": "8G"}, [])):
-        settings = {"innodb_buffer_pool_size": "4G", **given}
-        (found,) = planned(
-            DatabaseInstance(name="db", engine="mariadb", settings=settings, page_bytes=2 << 20)
-        ).instances
-        assert [a.value for a in found.demand.settings if a.name == "key_buffer_size"] == advised
+SIZED = {
+    "postgresql": {"shared_buffers": "4GB"},
+    "mysql": {"innodb_buffer_pool_size": "4G"},
+    "mariadb": {"innodb_buffer_pool_size": "4G"},
+    "oracle": {"sga_target": "4G"},
+    "db2": {"database_memory": "4G"},
+    "jvm": {"Xmx": "4g"},
+}
+
+
+@pytest.mark.parametrize("engine", sorted(SIZED))
+@pytest.mark.parametrize("page_bytes", [2 << 20, 1 << 30])
+def test_what_the_plans_file_writes_is_what_it_counts(engine: str, page_bytes: int) -> None:
+    """MariaDB's wrote key_buffer_size = 8M beside a count with its default of 128M: the plan was never in force."""
+    database = DatabaseInstance(name="db", engine=engine, settings=SIZED[engine], page_bytes=page_bytes)
+    (found,) = planned(database).instances
+    known = {spec.name for spec in engine_named(engine).settings}
+    written = {item.name: item.value for item in found.demand.settings if item.name in known}
+    followed = replace(database, settings={**database.settings, **written})
+    context = DemandContext.of_node(NODE)
+    assert demand_of(followed, page_bytes, context).pages == demand_of(database, page_bytes, context).pages
 
 
 def test_an_unset_switch_is_not_off() -> None:

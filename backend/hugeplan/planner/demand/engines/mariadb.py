@@ -56,6 +56,7 @@ _LOG_BUFFER_BYTES: Final = 16 * MIB
 _LOG_BUFFER_MIN_BYTES: Final = 2 * MIB
 _LOG_BUFFERS: Final = 2
 _CONNECTIONS: Final = 151
+_LARGE_PAGES_ON: Final = SettingAdvice(name="large_pages", value="ON", reason="Huge pages are asked for only with it.")
 _REFERENCE: Final = "MariaDB mysys/my_largepage.c, my_large_malloc and my_large_virtual_alloc"
 
 # What a cache keeps beside each block, so that fewer blocks fit; from traced sizes of the real server (see module).
@@ -200,7 +201,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         buffer_pool_bytes=integer(values, "innodb_buffer_pool_size", _POOL_BYTES),
         remarks=Remarks(
             error_pages=_error_pages(mappings, page_bytes),
-            settings=_advice(page_bytes, values),
+            settings=(_LARGE_PAGES_ON,),
             fits=fit_suggestions(mappings[0], page_bytes),
             notes=_notes(instance.version, mappings, values, page_bytes, also, context),
         )
@@ -231,14 +232,6 @@ def fit_suggestions(pool: LargeMapping, page_bytes: int) -> tuple[FitSuggestion,
     return whole_page_fits("innodb_buffer_pool_size", "pool", pool.size_bytes, page_bytes, format_mysql_bytes)
 
 
-def _advice(page_bytes: int, values: Mapping[str, Value]) -> tuple[SettingAdvice, ...]:
-    advice = [SettingAdvice(name="large_pages", value="ON", reason="Huge pages are asked for only with it.")]
-    if page_bytes >= MIB and "key_buffer_size" not in values:  # a given size is counted as it is
-        reason = "The MyISAM and Aria caches also take huge pages; keep them small where only InnoDB is used."
-        advice.append(SettingAdvice(name="key_buffer_size", value="8M", reason=reason))
-    return tuple(advice)
-
-
 def _notes(  # noqa: PLR0917 - one line for each fact a note can be about
     version: str | None,
     mappings: tuple[LargeMapping, ...],
@@ -251,6 +244,11 @@ def _notes(  # noqa: PLR0917 - one line for each fact a note can be about
     pool = mappings[0]
     if not values.get("large_pages", False):
         notes.append("large_pages is OFF by default; without it no huge page is used.")
+    if page_bytes >= MIB and "key_buffer_size" not in values:
+        notes.append(
+            f"The MyISAM key cache takes huge pages too, counted at its default of {format_bytes(_CACHE_BYTES)}: where "
+            "only InnoDB is used, give the plan key_buffer_size = 8M."
+        )
     larger = [s for s in context.huge_page_sizes_bytes if page_bytes < s <= pool.size_bytes]
     if larger:
         sizes = ", ".join(page_label(size) for size in reversed(larger))
