@@ -1,7 +1,7 @@
 """Locked memory: limits.d for logins, a LimitMEMLOCK drop-in for services.
 
-Needed by engines that map System V segments or call mlock: Oracle, Db2, and a generic segment. Anonymous
-MAP_HUGETLB mappings (PostgreSQL, MySQL 8, MariaDB, the JVM) are not charged to RLIMIT_MEMLOCK.
+Needed by engines that map System V segments or call mlock: Oracle, Db2, MySQL before 8.0.26, and a generic
+segment. Anonymous MAP_HUGETLB mappings (PostgreSQL, newer MySQL, MariaDB, the JVM) are not charged to RLIMIT_MEMLOCK.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from hugeplan.artifacts.base import Artifact, all_of, one_line, pages_by_size, previous_pages
 from hugeplan.artifacts.kernel_command_line import wants_hvo
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import page_label
 
@@ -36,7 +37,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         lines += _pool_lines(by_node, default, several=len(request.node.numa) > 1)
     for name, value, instance in engines:
         lines += [f"# {one_line(instance)}", f"{name} = {value}"]
-    if any(planned.engine in {"oracle", "db2"} and planned.page_bytes for planned in plan.instances):
+    if any(
+        one.page_bytes and engine_named(one.engine).locks_segment(one.demand.version or "") for one in plan.instances
+    ):
         lines.append("# vm.hugetlb_shm_group: left out, the server's group id is not in the plan; shmget needs it.")
     checks = [f'test "$(sysctl -n {name})" -ge {value}' for name, value, _ in engines]
     undo = [f"rm -f {PATH}"]

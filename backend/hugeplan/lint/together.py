@@ -27,6 +27,7 @@ from hugeplan.lint.pools_beside import (
     overridden,
     without_limit,
 )
+from hugeplan.planner.demand.engines.mysql import MMAP_SINCE
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes, parse_mysql_bytes
 
@@ -45,8 +46,8 @@ TWICE: Final = attention(
 
 MEMLOCK: Final = attention(
     "memlock-below-buffer-pool",
-    "MySQL before 8.0.26 maps the buffer pool with shmget(SHM_HUGETLB), and every release the MyISAM key buffer: "
-    "without a limit of locked memory above them it falls back to base pages.",
+    f"MySQL before {'.'.join(map(str, MMAP_SINCE))} maps the buffer pool with shmget(SHM_HUGETLB), and every release "
+    "the MyISAM key buffer: without a limit of locked memory above them it falls back to base pages.",
     "MySQL Reference Manual, Large Page Support: memlock; mm/hugetlb.c hugetlb_file_setup()",
 )
 

@@ -184,6 +184,20 @@ class TestEngineSettings:
         assert {"postgresql_conf-a-b", "postgresql_conf-a-b-2"} <= set(files)
 
 
+@pytest.mark.parametrize(
+    ("version", "is_locked"),
+    [("5.7.44", True), ("8.0.20", True), ("8.0.25-15", True), ("8.0.26", False), ("8.0", False), ("8.1.0", False)],
+)
+def test_a_mysql_that_maps_by_shmget_is_given_locked_memory(version: str, is_locked: bool) -> None:
+    """The linter's word for every release before 8.0.26; the planner's was for 5.7 alone."""
+    settings = {"innodb_buffer_pool_size": "4G"}
+    database = DatabaseInstance(name="shop", engine="mysql", version=version, settings=settings, page_bytes=2 * MIB)
+    found, files = rendered(request_of(database))
+    assert ({"limits_d", "memlock_dropin"} <= set(files)) is is_locked
+    assert ("memlock_too_low" in {one.code for one in found.findings}) is is_locked
+    assert ("vm.hugetlb_shm_group" in files["sysctl"].content) is is_locked
+
+
 @pytest.mark.parametrize("name", ["x\nvm.nr_hugepages = 1", "$(reboot)", "`id`"])
 def test_names_stay_inside_comments(name: str) -> None:
     numa = (NumaNode(id=0, mem_total_bytes=32 * GIB),)

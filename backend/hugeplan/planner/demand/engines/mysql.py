@@ -7,6 +7,7 @@ chunk that does not get its pages falls back to base pages alone, with a warning
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -40,6 +41,7 @@ _POOL_BYTES: Final = 128 * MIB
 _POOL_MIN_BYTES: Final = 5 * MIB
 _METADATA_BYTES: Final = 4096
 _SYSV_VERSIONS: Final = frozenset({"5.7"})  # shmget with SHM_HUGETLB, without the allocator's page of metadata
+MMAP_SINCE: Final = (8, 0, 26)  # the pool by mmap with MAP_HUGETLB, which RLIMIT_MEMLOCK does not bound
 _KEY_BUFFER_BYTES: Final = 8 * MIB
 _INSTANCES_THRESHOLD_BYTES: Final = GIB
 _CONNECTIONS: Final = 151
@@ -100,6 +102,15 @@ def is_older_default(version: str) -> bool:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
+
+
+def maps_by_shmget(version: str) -> bool:
+    """Whether a release maps the pool with shmget(SHM_HUGETLB): 8.0 without its patch counts as current.
+
+    Then RLIMIT_MEMLOCK must cover it, or the server's group is vm.hugetlb_shm_group (mm/hugetlb.c hugetlb_file_setup).
+    """
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]{1,9}", version)[:3])
+    return len(numbers) > 1 and numbers != (8, 0) and numbers < MMAP_SINCE
 
 
 def aligned_pool(
@@ -477,7 +488,7 @@ ENGINE: Final = Engine(
     pool_step=pool_step,
     accesses=innodb_key_lookup,
     ruled_out=ruled_out,
-    locks_segment=lambda version: version.startswith("5.7"),
+    locks_segment=maps_by_shmget,
     aliases=("percona", "percona server"),
     summary="The InnoDB buffer pool, one mapping per chunk, on the default huge page size only.",
 )
