@@ -320,6 +320,11 @@ def not_restarted(report: dict[str, Any]) -> None:
     report["sample"]["global_pools"][0]["free_hugepages"] = pool_of(report)["nr_hugepages"]
 
 
+def told_not_to(report: dict[str, Any]) -> None:
+    not_restarted(report)
+    server_of(report)["settings"] = {"huge_pages": {"value": "off", "source": "own\x1b.conf"}}
+
+
 def lowered(report: dict[str, Any]) -> None:
     pool_of(report)["surplus_hugepages"] = 30
     report["sample"]["global_pools"][0]["surplus_hugepages"] = 30
@@ -340,6 +345,7 @@ def both_short_and_not_running(report: dict[str, Any]) -> None:
         (lowered, Cause.LOWERED, ("was lowered to", "PostgreSQL (PID 7) with", "30 pages are surplus")),
         (changed("sample", "databases", to=[]), Cause.NOT_RUNNING, ("PostgreSQL is not running",)),
         (not_restarted, Cause.NOT_RESTARTED, ("still runs on base pages", "restart it")),
+        (told_not_to, Cause.NOT_RESTARTED, ("says huge_pages = off (own\\u001b.conf)", "change it there")),
         (holder, Cause.HELD, ("redis (PID 99, /user.slice/a) with 40 pages of 2M", "no process read here has touched")),
         (other_size, Cause.OTHER_SIZE, ("runs on pages of 1G",)),
         (limit("reservation"), Cause.LIMIT, ("silently falls back",)),

@@ -26,7 +26,8 @@ from hugeplan.artifacts.engines.common import (
 )
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
-_INCLUDE = '''"grep -q '^ *include_dir.*conf[.]d' \\"\\$1\\" || echo \\"include_dir = 'conf.d'\\" >> \\"\\$1\\""'''
+#: $2 is the last line of the file $1, where no other line beats what it includes; its path is beside $1.
+_INCLUDE = shlex.quote('last=$(tail -n 1 "$1") && { test "$last" = "$2" || printf "\\n%s\\n" "$2" >> "$1"; }')
 
 #: Lines of the file $2 for the names $3 are kept in $1, after those of an earlier install.
 _KEEP_LINES = shlex.quote('grep -iE "^ *($3)[ =]" "$2" >> "$1" || { test $? = 1 && test -e "$1"; }')
@@ -244,7 +245,7 @@ def _write(
                 *commands.guards,
                 *commands.is_main,
                 f"{commands.user} {KEEP} {path} < {name}",
-                f"{commands.user} sh -c {_INCLUDE} sh {commands.main_file}",
+                f"{commands.user} sh -c {_INCLUDE} sh {commands.main_file} \"include_if_exists = 'conf.d/{name}'\"",
                 *resets,
                 commands.restart,
             ]

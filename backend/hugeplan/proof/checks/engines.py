@@ -17,6 +17,7 @@ from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok
 from hugeplan.planner.model import Finding, InstancePlan, Plan, State
 from hugeplan.planner.observation.server_owners import port_of_key
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
+from hugeplan.planner.printable import printable
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
 from hugeplan.proof.holders import called, holders
@@ -260,6 +261,15 @@ def _judged(judge: Judge, instance: InstancePlan, group: _Group) -> Finding:
     )  # fmt: skip
 
 
+def _off_by(server: Server) -> str | None:
+    """The setting that keeps a server off huge pages, and where it was read; None where none was."""
+    settings = server.get("settings") or {}
+    for name, said in ((name, settings.get(name) or {}) for name in ("huge_pages", "large_pages")):
+        if str(said.get("value")).lower() in {"off", "false", "no", "0"}:
+            return f"{name} = {said['value']} ({printable(str(said.get('source')))})"
+    return None
+
+
 def _on_base_pages(observed: Observation, limits: _Limits, instance: InstancePlan, server: Server) -> Finding:
     """A server on base pages: to be restarted, or others hold the pages, or it fell back for another cause."""
     size, planned = instance.page_bytes or 0, page_label(instance.page_bytes or 0)
@@ -275,11 +285,13 @@ def _on_base_pages(observed: Observation, limits: _Limits, instance: InstancePla
         return wrong(BACKING, instance.name, title, f"{lies}: it fell back, or never asked.", fix, evidence=(pid,))
     if room >= instance.demand.pages:
         title = f"It still runs on base pages, not on {planned}"
-        reason = f"{lies}; {counted_pages(room, size)} are free. It started before they were, or did not ask."
+        off = _off_by(server)
+        why = "It started before they were, or did not ask." if off is None else f"Its configuration says {off}."
+        reason = f"{lies}; {counted_pages(room, size)} are free. {why}"
         evidence = (pid, measured("free pages", room), because(Cause.NOT_RESTARTED))
-        return attention(
-            BACKING, instance.name, title, reason, "Install the plan's file for it and restart it.", evidence=evidence
-        )
+        fix = "Install the plan's file for it and restart it"
+        fix += "." if off is None else "; where that was done, that setting is stronger: change it there first."
+        return attention(BACKING, instance.name, title, reason, fix, evidence=evidence)
     everyone = holders(observed, size)
     own = everyone.of_server.get(server.get("key"), ())
     rest = int(counts[0] or 0) - room - everyone.pages + sum(one.pages or 0 for one in own)
