@@ -40,7 +40,8 @@ class Artifact:
 
     Attributes:
         filename: its name in a folder of artifacts.
-        path: where it goes on the node; None for what is applied to a cluster or kept elsewhere.
+        path: where it goes on the node, "A or B" where only the node knows; None for what is applied to a cluster or
+            kept elsewhere.
         summary: what it does, in one sentence.
         install, verify, rollback: shell commands; ``verify`` only reads, and fails while the plan is not in force.
         restart: what must be restarted for it to take effect.

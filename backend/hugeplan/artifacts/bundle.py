@@ -303,7 +303,7 @@ def _verify(recommended: Sequence[Artifact]) -> str:
             continue
         lines += [
             "",
-            f"if [ ! -e {shlex.quote(a.path)} ]; then",
+            f"if {' && '.join(f'[ ! -e {shlex.quote(path)} ]' for path in a.path.split(' or '))}; then",
             f"    echo {shlex.quote(f'not installed, not checked: {a.kind} ({a.path})')}",
             "else",
             *own,

@@ -24,6 +24,7 @@ from artifacts.samples import rendered, request_of
 from artifacts.test_kinds import needs, run
 
 from hugeplan.artifacts import KINDS, Artifact, Platform, render
+from hugeplan.artifacts.bundle import bundle
 from hugeplan.artifacts.kernel_command_line import parameters
 from hugeplan.planner.memory.kernel_replay import replay
 from hugeplan.planner.memory.kernel_words import words_of
@@ -403,6 +404,57 @@ def test_redis_server_takes_the_file(tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait(timeout=30)
+
+
+@pytest.mark.parametrize("engine", ["mysql", "mariadb"])
+@pytest.mark.parametrize(
+    ("main_file", "own", "read"),
+    [
+        ("mysql/my.cnf", ("mysql/conf.d", "mysql/{}.conf.d"), "mysql/{}.conf.d"),  # Debian, Ubuntu, Oracle's deb
+        ("my.cnf", ("my.cnf.d",), "my.cnf.d"),  # Red Hat, SUSE
+        ("my.cnf", ("mysql/conf.d",), "mysql/conf.d"),  # Docker's images
+        ("my.cnf", (), None),  # Oracle's rpm
+    ],
+)
+def test_a_mysqls_file_lies_where_its_server_reads_it(
+    tmp_path: Path, engine: str, main_file: str, own: tuple[str, ...], read: str | None
+) -> None:
+    """It was put into a folder made for it, which neither Debian's packages nor Oracle's read."""
+    program, etc = needs("my_print_defaults"), tmp_path / "etc"
+    (etc / "mysql").mkdir(parents=True)
+    (etc / "my.cnf.d").mkdir()  # there and not read, unless its main file says so
+    lines = [f"  !includedir {etc / folder.format(engine)}/" for folder in own]
+    for folder in own:
+        (etc / folder.format(engine)).mkdir(exist_ok=True)
+        (etc / folder.format(engine) / "server.cnf").write_text("[mysqld]\nlarge_pages = OFF\n")
+    (etc / main_file).write_text("\n".join(["[mysqld]", *lines, ""]))
+    file = rendered(request_of(engine))[1]["my_cnf" if engine == "mysql" else "mariadb_cnf"]
+    script = next(one.text for one in bundle("n", "", (file,)) if one.path == "verify.sh")
+    (tmp_path / file.filename).write_text(file.content)
+    (tmp_path / "systemctl").write_text("#!/bin/sh\ntouch restarted\n")
+    (tmp_path / "systemctl").chmod(0o755)
+
+    def paste(commands: str) -> subprocess.CompletedProcess[str]:
+        words = ["/bin/sh", "-c", commands.replace("/etc/", f"{etc}/")]
+        env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        return subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path, env=env)
+
+    def says() -> str:
+        return run(program, f"--defaults-file={etc / main_file}", "mysqld", engine).stdout.strip().split("\n")[-1]
+
+    folders = {path for path in etc.rglob("*") if path.is_dir()}
+    before, done = says(), paste(file.install)
+    assert (done.returncode == 0) is (tmp_path / "restarted").exists() is (read is not None)
+    assert folders == {path for path in etc.rglob("*") if path.is_dir()}
+    assert ("write the lines into the file that the server reads" in done.stderr) is (read is None)
+    if read is not None:
+        (written_to,) = etc.rglob("*-hugepages.cnf")
+        assert written_to.parent == etc / read.format(engine)
+        assert says() == "--large_pages=ON"
+        assert "not installed" not in paste(script).stdout
+    assert paste(file.rollback).returncode == 0
+    assert says() == before
+    assert "not installed, not checked" in paste(script).stdout
 
 
 def test_mysqld_takes_the_option_file(tmp_path: Path) -> None:

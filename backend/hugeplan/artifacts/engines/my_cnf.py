@@ -15,12 +15,18 @@ from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
-#: engine -> kind, section and service, what stands before a name in a section of its own, folder, client.
+#: engine -> kind, section and service, what stands before a name in a section of its own, folders, client. The folders
+#: of Debian and Ubuntu, of Red Hat and SUSE, and of images: which one a host's server reads, its main file says.
 _DIALECTS = {
-    "mysql": ("my_cnf", "mysqld", "@", "/etc/my.cnf.d", "mysql"),
-    "mariadb": ("mariadb_cnf", "mariadb", ".", "/etc/mysql/mariadb.conf.d", "mariadb"),
-}
-#: Services of the distributions, which read the usual folder; mysql@bootstrap would make another cluster of one's own.
+    "mysql": (
+        "my_cnf", "mysqld", "@", ("/etc/mysql/mysql.conf.d", "/etc/my.cnf.d", "/etc/mysql/conf.d"), "mysql",
+    ),
+    "mariadb": (
+        "mariadb_cnf", "mariadb", ".", ("/etc/mysql/mariadb.conf.d", "/etc/my.cnf.d", "/etc/mysql/conf.d"), "mariadb",
+    ),
+}  # fmt: skip
+_MAIN_FILES = "/etc/my.cnf /etc/mysql/my.cnf"
+#: Services of the distributions, which read a usual folder; mysql@bootstrap would make another cluster of one's own.
 _USUAL = re.compile(r"systemd:(mysql|(?:mysqld|mariadb)(?:@[^/@]+)?)\.service")
 
 
@@ -45,9 +51,20 @@ def _files(engine: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     return per_instance(_DIALECTS[engine][0], (engine,), plan, request, write)
 
 
+def _into_the_folder_read(name: str, folders: Iterable[str]) -> str:
+    """No folder is made: a server reads none that its main file does not include."""
+    several = " ".join(folders)
+    none = f"None of {several} is included by {_MAIN_FILES}: write the lines into the file that the server reads."
+    # In single quotes: an interactive bash takes any other ! for its history.
+    included = f"""grep -qsE '^[[:space:]]*!includedir[[:space:]]+'"$d"'/*[[:space:]]*$' {_MAIN_FILES}"""
+    loop = f'for d in {several}; do {included} && exec install -m 0644 {name} "$d/zz-{name}"; done'
+    return f"( {loop}; echo {shlex.quote(none)} >&2; exit 1 )"
+
+
 def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, *, shares: bool) -> Artifact:
-    _, common, mark, folder, client = _DIALECTS[planned.engine]
+    _, common, mark, folders, client = _DIALECTS[planned.engine]
     name, whose = f"{slug(planned.name)}-hugepages.cnf", one_line(planned.name)
+    paths = [f"{folder}/zz-{name}" for folder in folders]  # the last of a folder wins
     on = any(item.name == "large_pages" and item.value == "ON" for item in advice)
     checks = [f'test "$({client} -BNe "SELECT @@GLOBAL.large_pages")" = {int(on)}']
     # The server's own word: a process of any user may have its name.
@@ -71,21 +88,21 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
     file = Artifact(
         kind=kind,
         filename=name,
-        path=f"{folder}/{name}",
+        path=" or ".join(paths),
         content=content,
         summary=f"Puts the buffer pool of {whose} on its planned pages."
         if planned.page_bytes is not None
         else f"Keeps {whose} on base pages, as planned.",
-        install=f"install -D -m 0644 {name} {folder}/{name}\nsystemctl restart {service}",
+        install=f"{_into_the_folder_read(name, folders)} &&\nsystemctl restart {service}",
         verify=all_of(checks),
-        rollback=f"rm -f {folder}/{name}\nsystemctl restart {service}",
+        rollback=f"rm -f {' '.join(paths)}\nsystemctl restart {service}",
         restart=Restart.ENGINE,
         avoid_when="An operator writes the option file: set the values there.",
     )
     # Who insists on pages does not start while this one has them.
     summary = (
         f"{'Lines' if planned.page_bytes is not None else 'Before the numbered steps: lines'} for the option file or"
-        f" section that {whose} alone reads, as another MySQL or MariaDB of this host may read [{common}] in {folder}."
+        f" section that {whose} alone reads, as another MySQL or MariaDB of this host may read [{common}], too."
     )
     return (
         left_to_a_person(file, unit, summary, f"socket: SELECT @@GLOBAL.large_pages is {int(on)}") if is_form else file
