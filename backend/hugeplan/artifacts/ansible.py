@@ -11,9 +11,10 @@ from hugeplan.artifacts.base import (
     Restart,
     Verbatim,
     all_of,
+    keep,
     planned_pools,
     pool_checks,
-    restore_counts,
+    put_back,
     yaml_text,
 )
 from hugeplan.artifacts.outside import is_plain_host
@@ -26,12 +27,19 @@ _ONLY_PLANNED = {
 }
 
 
-def _copy(title: str, path: str, content: str, mode: str, register: str) -> dict[str, Any]:
-    return {
-        "name": title,
-        "ansible.builtin.copy": {"dest": path, "content": Verbatim(content), "mode": mode},
-        "register": register,
-    }
+def _copy(title: str, path: str, content: str, mode: str, register: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": f"{title}: an earlier plan's stays beside it",
+            "ansible.builtin.shell": Verbatim(keep(path, content)),
+            "changed_when": False,
+        },
+        {
+            "name": title,
+            "ansible.builtin.copy": {"dest": path, "content": Verbatim(content), "mode": mode},
+            "register": register,
+        },
+    ]
 
 
 def _boot_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
@@ -41,7 +49,7 @@ def _boot_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
             "name": "Folder of GRUB fragments",
             "ansible.builtin.file": {"path": "/etc/default/grub.d", "state": "directory", "mode": "0755"},
         },
-        _copy("Kernel command line", kernel_command_line.PATH, grub.content, "0644", "command_line"),
+        *_copy("Kernel command line", kernel_command_line.PATH, grub.content, "0644", "command_line"),
         {
             "name": "Write GRUB's configuration",
             "ansible.builtin.shell": kernel_command_line.UPDATE,
@@ -54,8 +62,10 @@ def _boot_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
 def _run_time_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
     unit = next(iter(systemd_unit.render(plan, request)))
     return [
-        _copy("Script that reserves the pages", numa_files.SCRIPT_PATH, numa_files.script_text(plan), "0755", "script"),
-        _copy("Unit", systemd_unit.PATH, unit.content, "0644", "unit"),
+        *_copy(
+            "Script that reserves the pages", numa_files.SCRIPT_PATH, numa_files.script_text(plan), "0755", "script"
+        ),
+        *_copy("Unit", systemd_unit.PATH, unit.content, "0644", "unit"),
         {
             "name": "Enable the unit and run it",
             "ansible.builtin.systemd_service": {
@@ -89,11 +99,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         "vars": {"planned_hosts": [plan.node]},
         "tasks": [_ONLY_PLANNED, *tasks],
     }
-    remove = (
-        f"rm -f {kernel_command_line.PATH} && {{ {kernel_command_line.UPDATE}; }} && reboot"
-        if at_boot
-        else "\n".join([f"systemctl disable --now {systemd_unit.NAME}", *restore_counts(plan)])
-    )
+    ways = kernel_command_line.render(plan, request) if at_boot else systemd_unit.render(plan, request)
+    remove = [] if at_boot else [put_back(numa_files.SCRIPT_PATH, numa_files.script_text(plan))]
+    remove += [one.rollback for one in ways]
     yield Artifact(
         kind="ansible_playbook",
         filename="hugeplan-playbook.yaml",
@@ -102,7 +110,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Installs the recommended file on hosts, restarts what must be, and checks every count.",
         install="ansible-playbook hugeplan-playbook.yaml",
         verify=all_of(pool_checks(plan)),
-        rollback=remove,
+        rollback="\n".join(remove),
         restart=Restart.REBOOT if at_boot else Restart.NOTHING,
         avoid_when="The nodes are managed by a cluster operator that owns the command line.",
     )

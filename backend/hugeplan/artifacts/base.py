@@ -183,8 +183,42 @@ def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
 # --- commands -----------------------------------------------------------------------------------
 
 
-KEEP: Final = """sh -c 'umask 022; mkdir -p "${1%/*}"; cat > "$1"' sh"""
-"""Before the name of a file that takes standard input; links are followed, so it runs as whose folder it is."""
+#: What lies at $1 is kept under a name of the new file's own, unless it is that file: $2 is how its SHA-256 begins.
+_KEEP: Final = 'test ! -e "$1" || sha256sum < "$1" | grep -q "^$2" || cp -p "$1" "$1.before-$2"'
+#: Takes standard input; links are followed, so it runs as whose folder it is.
+_PUT: Final = f"""sh -c 'umask 022; mkdir -p "${{1%/*}}"; {_KEEP} && cat > "$1"' sh"""
+#: A file that is another plan's by now stays.
+_PUT_BACK: Final = (
+    """sh -c 'if test -e "$1" && ! sha256sum < "$1" | grep -q "^$2"; then echo "$1 is of another plan or was changed:"""
+    """ left as it is" >&2; else rm -f "$1"; test ! -e "$1.before-$2" || mv "$1.before-$2" "$1"; fi' sh"""
+)
+
+
+def mark(content: str) -> str:
+    """What tells a file of a plan from all others: how its SHA-256 begins."""
+    return sha256(content.encode()).hexdigest()[:16]
+
+
+def put(name: str, path: str, content: str) -> str:
+    """The command that copies the file ``name`` to ``path``, a word of a shell; what was there stays beside it."""
+    return f"{_PUT} {path} {mark(content)} < {name}"
+
+
+def keep(path: str, content: str) -> str:
+    """The first half of :func:`put`, where something else writes the file."""
+    return f"sh -c '{_KEEP}' sh {path} {mark(content)}"
+
+
+def put_back(path: str, content: str) -> str:
+    """The way back of both: the file goes, and what was there before it comes back."""
+    return f"{_PUT_BACK} {path} {mark(content)}"
+
+
+def with_content(artifact: Artifact, content: str) -> Artifact:
+    """The file with another text, which its commands know it by."""
+    old, new = mark(artifact.content), mark(content)
+    commands = {name: getattr(artifact, name).replace(old, new) for name in ("install", "rollback")}
+    return replace(artifact, content=content, **commands)
 
 
 _PIPED: Final = """</dev/null bash -o pipefail -c '{ "$@" 2>&1 >&3 3>&- | cat >&2; } 3>&1 | cat' bash"""
@@ -249,7 +283,7 @@ def with_warning(artifact: Artifact, warning: str) -> Artifact:
     """The file with a warning as its first comment; in JSON, which has none, as its first member ``_warning``."""
     text = f"WARNING: {one_line(warning)}"
     content = with_first_line(artifact.content, artifact.media_type, text, member="_warning")
-    return replace(artifact, content=content, summary=f"{text} {artifact.summary}")
+    return replace(with_content(artifact, content), summary=f"{text} {artifact.summary}")
 
 
 def with_first_line(content: str, media_type: str, text: str, *, member: str) -> str:

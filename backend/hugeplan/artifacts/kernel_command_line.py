@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pages_by_size, pool_checks
+from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pages_by_size, pool_checks, put, put_back
 from hugeplan.planner.memory.kernel_parameters import kernel_version
 from hugeplan.planner.memory.kernel_replay import MAX_HSTATES
 from hugeplan.planner.model import Plan, PlanRequest
@@ -91,16 +91,16 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {parameters(plan, request)}"',
         "",
     ]
-    words = pool_words(plan, request)
+    words, content = pool_words(plan, request), "\n".join(lines)
     yield Artifact(
         kind="kernel_command_line",
         filename="60-hugeplan.cfg",
         path=PATH,
-        content="\n".join(lines),
+        content=content,
         summary="Reserves all pools at boot, before memory is fragmented.",
-        install=f"install -D -m 0644 60-hugeplan.cfg {PATH}\n{UPDATE}\nreboot",
+        install=f"{put('60-hugeplan.cfg', PATH, content)}\n{UPDATE}\nreboot",
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
-        rollback=f"rm -f {PATH}\n{UPDATE}\nreboot",
+        rollback=f"{put_back(PATH, content)}\n{UPDATE}\nreboot",
         restart=Restart.REBOOT,
         avoid_when="The node does not boot by GRUB, or its boot loader does not read /etc/default/grub.d.",
     )

@@ -18,7 +18,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, planned_pools, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, planned_pools, put, put_back, yaml_text
 from hugeplan.planner.memory.kubernetes import NodeReserved, reserved_memory, resolve_reservations
 from hugeplan.planner.model import Plan, PlanRequest, Source
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
@@ -104,20 +104,21 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         f'"{SIGNAL}":"{document[field][SIGNAL]}"' for field in ("evictionHard", "evictionSoft") if field in document
     ]
     query = f"kubectl get --raw /api/v1/nodes/{shlex.quote(plan.node)}/proxy/configz"
+    content = yaml_text(comments, document)
     yield Artifact(
         kind="kubelet_configuration",
         filename="60-hugeplan-kubelet.conf",
         path=PATH,
         media_type="application/yaml",
-        content=yaml_text(comments, document),
+        content=content,
         summary="Makes the kubelet evict in time beside the pools, and gives its Memory Manager the sum it demands.",
         install=(
-            f"install -D -m 0644 60-hugeplan-kubelet.conf {PATH}  # kubelet with "
+            f"{put('60-hugeplan-kubelet.conf', PATH, content)}  # kubelet with "
             f"--config-dir={PATH.rsplit('/', 1)[0]}\n"
             "rm -f /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet"
         ),
         verify=all_of([*(f"{query} | grep -qF '{words}'" for words in checked), *node_checks(plan)]),
-        rollback=f"rm -f {PATH} /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet",
+        rollback=f"{put_back(PATH, content)}\nrm -f /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet",
         restart=Restart.KUBELET,
         avoid_when="The provider owns the kubelet's configuration (as on OpenShift), or there is no --config-dir.",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, left_as_comments, one_line
+from hugeplan.artifacts.base import Artifact, Restart, left_as_comments, one_line, put, put_back
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import GIB, KIB, InstancePlan, Plan, PlanRequest, named
 from hugeplan.planner.pages import ceil_pages
@@ -44,42 +44,44 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         return
     kib = _kib(plan, request)
     names = named(one_line(i.name) for i in locking)
+    limits = "\n".join(
+        [
+            f"# {LIMITS_PATH}: locked memory for {names}, {format_bytes(kib * KIB)}",
+            "# The servers' users are not in the plan: * is every user but root; write the user's name instead.",
+            f"* soft memlock {kib}",
+            f"* hard memlock {kib}",
+            "",
+        ]
+    )
+    drop_in = "\n".join(
+        [
+            f"# Locked memory for {names}",
+            "# The unit's name is not in the plan: put the file beside the unit that starts the server.",
+            "[Service]",
+            "LimitMEMLOCK=infinity",
+            "",
+        ]
+    )
     yield Artifact(
         kind="limits_d",
         filename="60-hugeplan-limits.conf",
         path=LIMITS_PATH,
-        content="\n".join(
-            [
-                f"# {LIMITS_PATH}: locked memory for {names}, {format_bytes(kib * KIB)}",
-                "# The servers' users are not in the plan: * is every user but root; write the user's name instead.",
-                f"* soft memlock {kib}",
-                f"* hard memlock {kib}",
-                "",
-            ]
-        ),
+        content=limits,
         summary="Lets logins that start the server lock its segments.",
-        install=f"install -D -m 0644 60-hugeplan-limits.conf {LIMITS_PATH}\n# log in again, then start the server",
+        install=f"{put('60-hugeplan-limits.conf', LIMITS_PATH, limits)}\n# log in again, then start the server",
         verify=f'(v=$(ulimit -l) && {{ test "$v" = unlimited || test "$v" -ge {kib}; }})  # as the server\'s user',
-        rollback=f"rm -f {LIMITS_PATH}",
+        rollback=put_back(LIMITS_PATH, limits),
         restart=Restart.ENGINE,
         avoid_when="The server is started by systemd, which does not read limits.d: use the drop-in.",
     )
     yield Artifact(
         kind="memlock_dropin",
         filename="60-hugeplan-memlock.conf",
-        content="\n".join(
-            [
-                f"# Locked memory for {names}",
-                "# The unit's name is not in the plan: put the file beside the unit that starts the server.",
-                "[Service]",
-                "LimitMEMLOCK=infinity",
-                "",
-            ]
-        ),
+        content=drop_in,
         summary="Lets a server that systemd starts lock its segments.",
-        install=_FOR_ITS_UNIT + left_as_comments(f"install -D -m 0644 60-hugeplan-memlock.conf {_DROP_IN}\n{_RESTART}"),
+        install=_FOR_ITS_UNIT + left_as_comments(f"{put('60-hugeplan-memlock.conf', _DROP_IN, drop_in)}\n{_RESTART}"),
         verify=_FOR_ITS_UNIT + left_as_comments('test "$(systemctl show -P LimitMEMLOCK UNIT.service)" = infinity'),
-        rollback=_FOR_ITS_UNIT + left_as_comments(f"rm -f {_DROP_IN}\n{_RESTART}"),
+        rollback=_FOR_ITS_UNIT + left_as_comments(f"{put_back(_DROP_IN, drop_in)}\n{_RESTART}"),
         restart=Restart.ENGINE,
         avoid_when="The server is started from a login: use limits.d.",
     )

@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from hugeplan.artifacts.base import KEEP, Artifact, as_owner_of, object_name, planned_pools, totals_by_size, yaml_text
+from hugeplan.artifacts.base import (
+    Artifact,
+    as_owner_of,
+    object_name,
+    planned_pools,
+    put,
+    put_back,
+    totals_by_size,
+    yaml_text,
+)
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name, page_label
 
@@ -113,19 +122,20 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     # One Prometheus has the files of many nodes.
     name = object_name(plan.node)
     path = f"/etc/prometheus/rules/{name}.yaml"
+    content = yaml_text(
+        [f"Alert rules for the plan of {plan.node}; instance and node are taken to be its name.", *comments],
+        {"groups": [{"name": name, "rules": rules}]},
+    )
     yield Artifact(
         kind="prometheus_rules",
         filename="hugeplan-alerts.yaml",
         path=path,
         media_type="application/yaml",
-        content=yaml_text(
-            [f"Alert rules for the plan of {plan.node}; instance and node are taken to be its name.", *comments],
-            {"groups": [{"name": name, "rules": rules}]},
-        ),
+        content=content,
         summary="Alerts when the pool is short of the plan, idle, exceeded, or unknown to the cluster.",
-        install=f"{_AS_OWNER} {KEEP} {path} < hugeplan-alerts.yaml\nsystemctl kill --signal=HUP prometheus",
+        install=f"{_AS_OWNER} {put('hugeplan-alerts.yaml', path, content)}\nsystemctl kill --signal=HUP prometheus",
         verify=f"promtool check rules {path}",
-        rollback=f"{_AS_OWNER} rm -f {path}\nsystemctl kill --signal=HUP prometheus",
+        rollback=f"{_AS_OWNER} {put_back(path, content)}\nsystemctl kill --signal=HUP prometheus",
         avoid_when="The Prometheus Operator is used: put the groups into a PrometheusRule.",
     )
     yield _dashboard(plan)

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, all_of, count_path, one_line, planned_pools, pool_checks, restore_counts
+from hugeplan.artifacts.base import (
+    Artifact,
+    all_of,
+    count_path,
+    one_line,
+    planned_pools,
+    pool_checks,
+    put,
+    put_back,
+    restore_counts,
+)
 from hugeplan.planner.model import Plan, PlanRequest, PoolPlan
 from hugeplan.planner.pages import sysfs_directory_name
 
@@ -64,17 +74,17 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
     pools = ordered(plan)
     if not pools:
         return
-    rollback = "\n".join(restore_counts(plan))
+    script, rollback = script_text(plan), "\n".join(restore_counts(plan))
     yield Artifact(
         kind="numa_script",
         filename="hugeplan-reserve.sh",
         path=SCRIPT_PATH,
         media_type="text/x-shellscript",
-        content=script_text(plan),
+        content=script,
         summary="Writes every count per NUMA node now, compacts memory once, and fails when a count is not reached.",
-        install=f"install -D -m 0755 hugeplan-reserve.sh {SCRIPT_PATH}\n{SCRIPT_PATH}",
+        install=f"{put('hugeplan-reserve.sh', SCRIPT_PATH, script)}\nchmod 0755 {SCRIPT_PATH}\n{SCRIPT_PATH}",
         verify=all_of(pool_checks(plan)),
-        rollback=rollback,
+        rollback=f"{put_back(SCRIPT_PATH, script)}\n{rollback}",
         avoid_when="The pages must be there after a reboot: install the unit beside it, or use the command line.",
     )
     lines = [
@@ -83,15 +93,16 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
         *(f"w {count_path(pool.numa_node, pool.page_bytes)} - - - - {pool.pages}" for pool in pools),
         "",
     ]
+    content = "\n".join(lines)
     yield Artifact(
         kind="tmpfiles",
         filename="60-hugeplan-tmpfiles.conf",
         path=TMPFILES_PATH,
-        content="\n".join(lines),
+        content=content,
         summary="Writes every count per NUMA node at each boot, without reading back.",
-        install=f"install -D -m 0644 60-hugeplan-tmpfiles.conf {TMPFILES_PATH}\n"
+        install=f"{put('60-hugeplan-tmpfiles.conf', TMPFILES_PATH, content)}\n"
         f"systemd-tmpfiles --create {TMPFILES_PATH}",
         verify=all_of(pool_checks(plan)),
-        rollback=f"rm -f {TMPFILES_PATH}\n{rollback}",
+        rollback=f"{put_back(TMPFILES_PATH, content)}\n{rollback}",
         avoid_when="A count that is met in part must be noticed: use the systemd unit.",
     )

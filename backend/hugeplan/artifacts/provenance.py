@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hugeplan.artifacts.base import Artifact, one_line, with_first_line
+from hugeplan.artifacts.base import Artifact, one_line, with_content, with_first_line
 from hugeplan.documents.plan_digest import short
 
 
@@ -35,4 +35,4 @@ def with_provenance(artifacts: Sequence[Artifact], provenance: Provenance | None
     if provenance is None:
         return tuple(artifacts)
     text = provenance.line()
-    return tuple(replace(a, content=with_first_line(a.content, a.media_type, text, member="_plan")) for a in artifacts)
+    return tuple(with_content(a, with_first_line(a.content, a.media_type, text, member="_plan")) for a in artifacts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hugeplan.artifacts.base import Artifact, all_of, one_line, pages_by_size, previous_pages
+from hugeplan.artifacts.base import Artifact, all_of, one_line, pages_by_size, previous_pages, put, put_back
 from hugeplan.artifacts.kernel_command_line import wants_hvo
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import Plan, PlanRequest
@@ -41,8 +41,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         one.page_bytes and engine_named(one.engine).locks_segment(one.demand.version or "") for one in plan.instances
     ):
         lines.append("# vm.hugetlb_shm_group: left out, the server's group id is not in the plan; shmget needs it.")
+    content = "\n".join([*lines, ""])
     checks = [f'test "$(sysctl -n {name})" -ge {value}' for name, value, _ in engines]
-    undo = [f"rm -f {PATH}"]
+    undo = [put_back(PATH, content)]
     if by_node is not None:
         checks.insert(0, f'test "$(sysctl -n vm.nr_hugepages)" -eq {sum(by_node.values())}')
         undo += _rollback(plan, request, default)
@@ -53,9 +54,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="sysctl",
         filename="60-hugeplan.conf",
         path=PATH,
-        content="\n".join([*lines, ""]),
+        content=content,
         summary="Sets the pool of the default page size and the engines' sysctls, now and at each boot.",
-        install=f"install -D -m 0644 60-hugeplan.conf {PATH}\nsysctl --load={PATH}",
+        install=f"{put('60-hugeplan.conf', PATH, content)}\nsysctl --load={PATH}",
         verify=all_of(checks),
         rollback="\n".join(undo),
         avoid_when="Counts differ per NUMA node, or the size is not the default one: then use the systemd unit.",

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, planned_pools, pool_checks, restore_counts
+from hugeplan.artifacts.base import (
+    Artifact,
+    Restart,
+    all_of,
+    one_line,
+    planned_pools,
+    pool_checks,
+    put,
+    put_back,
+    restore_counts,
+)
 from hugeplan.artifacts.numa_files import SCRIPT_PATH
 from hugeplan.planner.model import Plan, PlanRequest
 
@@ -44,22 +54,24 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         "WantedBy=sysinit.target",
         "",
     ]
+    content = "\n".join(lines)
     yield Artifact(
         kind="systemd_unit",
         filename=NAME,
         path=PATH,
-        content="\n".join(lines),
+        content=content,
         summary="Runs the NUMA script early at each boot; the unit fails when the kernel gives fewer pages.",
         install=(
-            f"install -D -m 0755 hugeplan-reserve.sh {SCRIPT_PATH}\n"
-            f"install -D -m 0644 {NAME} {PATH}\nsystemctl daemon-reload\nsystemctl enable --now {NAME}"
+            f"test -x {SCRIPT_PATH}  # the numa_script goes first\n"
+            f"{put(NAME, PATH, content)}\nsystemctl daemon-reload\nsystemctl enable --now {NAME}"
         ),
         verify=all_of([f"systemctl is-active --quiet {NAME}", *pool_checks(plan)]),
         rollback="\n".join(
             [
                 f"systemctl disable --now {NAME}",
-                f"rm -f {PATH} {SCRIPT_PATH}",
+                put_back(PATH, content),
                 "systemctl daemon-reload",
+                f"test ! -e {PATH} || systemctl enable {NAME}",
                 *restore_counts(plan),
             ]
         ),

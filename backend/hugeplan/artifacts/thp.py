@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, all_of, one_line
+from hugeplan.artifacts.base import Artifact, all_of, one_line, put, put_back
 from hugeplan.planner.model import Plan, PlanRequest
 
 PATH = "/etc/tmpfiles.d/61-hugeplan-thp.conf"
@@ -50,14 +50,15 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     undo = (
         [f"echo {before} > {_FOLDER}transparent_hugepage/enabled"] if before else ["# the previous value is not known"]
     )
+    content = "\n".join([*lines, ""])
     yield Artifact(
         kind="thp_tmpfiles",
         filename="61-hugeplan-thp.conf",
         path=PATH,
-        content="\n".join([*lines, ""]),
+        content=content,
         summary="Sets transparent huge pages at each boot as the plan's engines want them.",
-        install=f"install -D -m 0644 61-hugeplan-thp.conf {PATH}\nsystemd-tmpfiles --create {PATH}",
+        install=f"{put('61-hugeplan-thp.conf', PATH, content)}\nsystemd-tmpfiles --create {PATH}",
         verify=all_of(checks),
-        rollback="\n".join([f"rm -f {PATH}", *undo]),
+        rollback="\n".join([put_back(PATH, content), *undo]),
         avoid_when="transparent_hugepage= on the command line or a TuneD profile sets it already.",
     )

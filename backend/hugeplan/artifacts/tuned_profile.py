@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pool_checks
+from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pool_checks, put, put_back
 from hugeplan.artifacts.kernel_command_line import has_words, parameters
 from hugeplan.planner.model import Plan, PlanRequest
 
@@ -33,16 +33,17 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """The profile, when the plan reserves anything."""
     if not has_words(plan, request):
         return
+    content = profile_text(plan, request)
     yield Artifact(
         kind="tuned_profile",
         filename="tuned.conf",
         path=PATH,
-        content=profile_text(plan, request),
+        content=content,
         summary="Reserves the pools at boot through TuneD, on nodes whose command line TuneD manages.",
-        install=f"install -D -m 0644 tuned.conf {PATH}\ntuned-adm profile hugeplan\nreboot",
+        install=f"{put('tuned.conf', PATH, content)}\ntuned-adm profile hugeplan\nreboot",
         verify=all_of(["tuned-adm active | grep -qw hugeplan", *pool_checks(plan)]),
-        rollback="tuned-adm profile throughput-performance  # or the profile that was active before\n"
-        f"rm -rf {PATH.rsplit('/', 1)[0]}\nreboot",
+        rollback=f"{put_back(PATH, content)}\nif test -e {PATH}; then tuned-adm profile hugeplan\n"
+        "else tuned-adm profile throughput-performance; fi  # or the profile that was active before\nreboot",
         restart=Restart.REBOOT,
         avoid_when="Another tool writes the command line: one owner only.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from artifacts.samples import EVERYTHING, instance, request_of
 
 from hugeplan.artifacts import KINDS, Artifact, Platform, render
+from hugeplan.artifacts.base import with_content
 from hugeplan.cli.plan_answer import _prompted
 from hugeplan.planner.model import NodeSample, ObservedDatabase, PlanRequest, ServerPlace
 from hugeplan.planner.plan import plan
@@ -44,10 +46,15 @@ def every_file() -> list[Artifact]:
 FILES = every_file()
 
 
+def moved(text: str, folder: Path) -> str:
+    """Commands whose files lie below a folder of the test's own."""
+    (folder / "own").mkdir(exist_ok=True)
+    return re.sub(r"(?<![\w$\"}./])/(?=(etc|sys|proc|usr|var|boot|srv|run)\b)", f"{folder}/own/", text)
+
+
 def left_by(text: str, folder: Path, result: int) -> list[str]:
     """Lines of what a shell holds that are there before or after a paste alone. No program is found, so none runs."""
-    (folder / "own").mkdir(exist_ok=True)
-    own = re.sub(r"(?<![\w$\"}./])/(?=(etc|sys|proc|usr|var|boot|srv|run)\b)", f"{folder}/own/", text)
+    own = moved(text, folder)
     pasted = f"result={result}\n{SEEN}seen > {folder}/before\n{own}\nseen > {folder}/after\n"
     subprocess.run(
         ["/bin/bash", "--norc", "--noprofile"], input=pasted, text=True, cwd=folder, env={"PATH": "/nowhere"},
@@ -86,3 +93,37 @@ def test_what_a_paste_leaves_is_seen(tmp_path: Path, paste: str) -> None:
 def test_what_runs_apart_is_shown_as_one_command() -> None:
     install = next(a.install for a in FILES if a.kind == "systemd_boot")
     assert [line[0] for line in _prompted(f"{install}\nreboot")] == ["$", *">" * install.count("\n"), "$"]
+
+
+#: Programs that a paste finds in :func:`test_a_way_back_ends_where_the_install_began`; no other runs.
+PROGRAMS = "bash cat chmod cp env grep install mkdir mv rm sed setsid sh sha256sum stat test".split()  # noqa: SIM905
+ON_THE_NODE = {a.kind: a for a in FILES if a.path is not None and a.path.startswith("/")}
+
+
+@pytest.mark.parametrize("kind", ON_THE_NODE)
+def test_a_way_back_ends_where_the_install_began(tmp_path: Path, kind: str) -> None:
+    """Found: the way back of a second plan removed the file of both, and the first database did not start again."""
+    bin_, place = tmp_path / "bin", tmp_path / f"own{ON_THE_NODE[kind].path}"
+    bin_.mkdir()
+    for name in PROGRAMS:
+        (bin_ / name).symlink_to(shutil.which(name) or "")
+    (bin_ / "runuser").write_text('#!/bin/sh\nshift 3\nexec "$@"\n')
+    (bin_ / "runuser").chmod(0o755)
+    first, second, third = (with_content(ON_THE_NODE[kind], f"#!/bin/sh\n# {n}\n") for n in "123")
+
+    def paste(artifact: Artifact, commands: str) -> str | None:
+        (tmp_path / artifact.filename).write_text(artifact.content)
+        subprocess.run(
+            [bin_ / "bash", "--norc", "--noprofile"], input=moved(commands, tmp_path), text=True, cwd=tmp_path,
+            env={"PATH": str(bin_), "JVM_USER": "x"}, capture_output=True, check=False, timeout=30,
+        )  # fmt: skip
+        return place.read_text() if place.exists() else None
+
+    for artifact in (first, first, second, second, third):
+        assert paste(artifact, artifact.install) == artifact.content
+    assert paste(second, second.rollback) == third.content, "not its own"
+    assert [paste(one, one.rollback) for one in (third, third)] == [second.content] * 2
+    assert paste(first, first.install) == first.content
+    assert paste(first, first.rollback) == second.content
+    assert [paste(one, one.rollback) for one in (second, second, first, first)] == [first.content] * 2 + [None] * 2
+    assert [one.name for one in place.parent.iterdir() if "before" in one.name] == []

@@ -41,7 +41,7 @@ def shared_names(files: dict[str, Artifact]) -> set[str]:
             labels = document["spec"].get("selector", {}).get("matchLabels") or document["metadata"].get("labels")
             found |= {f"{kind} labels {sorted(labels.items())}"} if labels else set()
         if kind in {"prometheus_rules", "gke_system_config", "aks_node_config", "terraform_gke"}:
-            found |= {f"{kind} {name}" for name in re.findall(r"(?:delete|--name|rm -f) ([^-\s]\S*)", file.rollback)}
+            found |= {f"{kind} {name}" for name in re.findall(r"(?:delete|--name) ([^-\s]\S*)", file.rollback)}
         if kind == "prometheus_rules":
             found |= {f"path {file.path}", f"group {yaml.safe_load(file.content)['groups'][0]['name']}"}
         if kind == "terraform_gke":

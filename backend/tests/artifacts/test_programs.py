@@ -199,10 +199,18 @@ def test_kernel_install_writes_an_entry_with_the_words_and_the_way_back_restores
     if before is not None:
         assert " root=/dev/sda1 ro" in options()
         assert "always" not in options()
-    # A second time changes nothing.
+    # A second time changes nothing, and another plan's way back ends here.
     first = (settings / "cmdline").read_text()
     shell(artifact.install)
     assert (settings / "cmdline").read_text() == first
+    bigger = request_of("postgresql", "jvm")
+    (other,) = (a for a in render(plan(bigger), bigger, Platform.SYSTEMD_BOOT) if a.kind == "systemd_boot")
+    written(other, tmp_path)
+    shell(other.install)
+    assert (settings / "cmdline").read_text() != first
+    for _ in "12":
+        shell(other.rollback)
+        assert (settings / "cmdline").read_text() == first
     shell(artifact.rollback)
     assert ((settings / "cmdline").read_text() if before is not None else None) == before
     assert (settings / "cmdline").exists() == (before is not None)

@@ -440,12 +440,18 @@ def test_the_unit_of_a_server_is_not_guessed_from_its_engine(engine: str) -> Non
 
 def test_each_oracle_has_a_way_back_of_its_own() -> None:
     """Instances of one home share its folder; the file that a running one uses is not written anew (ORA-32002)."""
-    _, files = rendered(request_of(DatabaseInstance(name="one", engine="oracle", settings={"sga_max_size": "4G"})))
-    own = files["oracle_parameters"]
-    assert "\nCREATE PFILE='before-hugeplan-@.ora' FROM SPFILE;\n" in own.content
+    own, other = (
+        rendered(request_of(DatabaseInstance(name="one", engine="oracle", settings={"sga_max_size": size})))[1][
+            "oracle_parameters"
+        ]
+        for size in ("4G", "5G")
+    )
+    _, kept, *_ = own.content.splitlines()
+    assert re.fullmatch(r"CREATE PFILE='before-hugeplan-@-\w+\.ora' FROM SPFILE;", kept)
+    assert kept not in other.content, "a second plan keeps the first one's way back"
     words = ["/bin/sh", "-c", own.rollback.partition("| sqlplus")[0]]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    back = "CREATE SPFILE FROM PFILE='before-hugeplan-@.ora';"
+    back = f"CREATE SPFILE FROM PFILE={kept.split('=')[1].split()[0]};"
     assert done.stdout.splitlines() == ["SHUTDOWN IMMEDIATE", back, "STARTUP"]
 
 

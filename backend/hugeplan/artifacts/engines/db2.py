@@ -6,11 +6,10 @@ import shlex
 from collections.abc import Iterable
 from typing import Final
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
+from hugeplan.artifacts.base import Artifact, Restart, all_of, mark, one_line, slug
 from hugeplan.artifacts.engines.common import per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
-_BEFORE: Final = '"$HOME/before-hugeplan-$DB.sh"'
 _READ: Final = 'db2 get database configuration for "$DB"'
 _UPDATE: Final = 'db2 update database configuration for "%s" using'
 
@@ -22,13 +21,14 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
     name = f"{slug(planned.name)}-db2.sh"
+    before = f'"$HOME/before-hugeplan-$DB-{mark(repr(advice))}.sh"'  # of this plan: the one before has another
     lines = [
         "#!/bin/sh",
         f"# {one_line(planned.name)}: settings of its plan; run as the instance owner with DB set",
         "set -eu",
         "# What it has now is the way back; what is not set has no line in db2set -all.",
         f"{_READ} > /dev/null",
-        f"test -s {_BEFORE} || {{",
+        f"test -s {before} || {{",
     ]
     checks, changes = [], []
     for item in advice:
@@ -46,11 +46,11 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         kind=kind,
         filename=name,
         media_type="text/x-shellscript",
-        content="\n".join([*lines, f"}} > {_BEFORE}", *changes, "db2stop", "db2start", ""]),
+        content="\n".join([*lines, f"}} > {before}", *changes, "db2stop", "db2start", ""]),
         summary=f"Puts the database memory of {one_line(planned.name)} on large pages, pinned.",
         install=f"DB=name sh {name}",
         verify=all_of(checks) if checks else "db2set -all",
-        rollback=f"sh {_BEFORE} && rm {_BEFORE}\ndb2stop\ndb2start",
+        rollback=f"sh {before} && rm {before}\ndb2stop\ndb2start",
         restart=Restart.ENGINE,
         avoid_when="STMM must tune DATABASE_MEMORY: with large pages it stays as it is set.",
     )

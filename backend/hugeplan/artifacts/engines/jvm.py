@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
+from hugeplan.artifacts.base import Artifact, Restart, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import commented, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
@@ -35,14 +35,15 @@ def _flag(item: SettingAdvice) -> str:
 def _write(pid: str, kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
     name = f"{slug(planned.name)}-jvm.options"
     lines = commented(planned, [item for item in advice if item.name.startswith("-")], _flag)
+    path, content = f"/etc/java/{name}", "\n".join([*lines, ""])
     return Artifact(
         kind=kind,
         filename=name,
-        content="\n".join([*lines, ""]),
+        content=content,
         summary=f"Puts heap and code cache of {one_line(planned.name)} on its planned pages.",
-        install=f"install -m 0644 {name} /etc/java/{name}\n# start the program as: java @/etc/java/{name} ...",
+        install=f"{put(name, path, content)}\n# start the program as: java @{path} ...",
         verify=f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/{pid}/status)\" -gt 0",
-        rollback=f"rm -f /etc/java/{name}\n# start the program with its previous options",
+        rollback=f"{put_back(path, content)}\n# start the program with its previous options",
         restart=Restart.ENGINE,
         avoid_when="The program sets its own heap options elsewhere: the last option wins.",
     )

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
+from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
@@ -51,13 +51,14 @@ def _files(engine: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     return per_instance(_DIALECTS[engine][0], (engine,), plan, request, write)
 
 
-def _into_the_folder_read(name: str, folders: Iterable[str]) -> str:
+def _into_the_folder_read(name: str, folders: Iterable[str], content: str) -> str:
     """No folder is made: a server reads none that its main file does not include."""
     several = " ".join(folders)
     none = f"None of {several} is included by {_MAIN_FILES}: write the lines into the file that the server reads."
     # In single quotes: an interactive bash takes any other ! for its history.
     included = f"""grep -qsE '^[[:space:]]*!includedir[[:space:]]+'"$d"'/*[[:space:]]*$' {_MAIN_FILES}"""
-    loop = f'for d in {several}; do {included} && exec install -m 0644 {name} "$d/zz-{name}"; done'
+    own = f'"$d/zz-{name}"'
+    loop = f"for d in {several}; do {included} && exec {put(name, own, content)}; done"
     return f"( {loop}; echo {shlex.quote(none)} >&2; exit 1 )"
 
 
@@ -93,9 +94,9 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
         summary=f"Puts the buffer pool of {whose} on its planned pages."
         if planned.page_bytes is not None
         else f"Keeps {whose} on base pages, as planned.",
-        install=f"{_into_the_folder_read(name, folders)} &&\nsystemctl restart {service}",
+        install=f"{_into_the_folder_read(name, folders, content)} &&\nsystemctl restart {service}",
         verify=all_of(checks),
-        rollback=f"rm -f {' '.join(paths)}\nsystemctl restart {service}",
+        rollback="\n".join([*(put_back(path, content) for path in paths), f"systemctl restart {service}"]),
         restart=Restart.ENGINE,
         avoid_when="An operator writes the option file: set the values there.",
     )

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
-from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
+from hugeplan.artifacts.base import Artifact, Restart, mark, one_line, slug
 from hugeplan.artifacts.engines.common import per_instance
 from hugeplan.artifacts.outside import sql_comment
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
-
-#: It lies in $ORACLE_HOME/dbs, which other instances share; Oracle reads ``@`` as its ORACLE_SID.
-_BEFORE: Final = "'before-hugeplan-@.ora'"
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -21,9 +17,11 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
     name = f"{slug(planned.name)}-parameters.sql"
+    # In $ORACLE_HOME/dbs, which other instances share; Oracle reads @ as its ORACLE_SID. Another plan has another.
+    before = f"'before-hugeplan-@-{mark(repr(advice))}.ora'"
     lines = [
         f"-- {sql_comment(planned.name)}: settings of its plan; SQL*Plus as sysdba",
-        f"CREATE PFILE={_BEFORE} FROM SPFILE;",
+        f"CREATE PFILE={before} FROM SPFILE;",
     ]
     for item in advice:
         lines += [
@@ -40,7 +38,7 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         verify="echo 'SELECT value FROM v$parameter WHERE name = '\"'\"'use_large_pages'\"'\"';' | "
         "sqlplus -S / as sysdba | grep -qw ONLY",
         # The file that a running instance uses is not written anew: ORA-32002.
-        rollback=f"printf '%s\\n' 'SHUTDOWN IMMEDIATE' \"CREATE SPFILE FROM PFILE={_BEFORE};\" STARTUP"
+        rollback=f"printf '%s\\n' 'SHUTDOWN IMMEDIATE' \"CREATE SPFILE FROM PFILE={before};\" STARTUP"
         " | sqlplus -S / as sysdba",
         restart=Restart.ENGINE,
         avoid_when="MEMORY_TARGET must stay: automatic memory management and huge pages exclude each other.",

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hugeplan.artifacts.base import APART, KEEP, Artifact, Restart, all_of, as_user, one_line, slug
+from hugeplan.artifacts.base import APART, Artifact, Restart, all_of, as_user, mark, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import (
     changed_settings,
     commented,
@@ -44,8 +44,8 @@ _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1
 _USUAL = re.compile(r"edb|.*(?:postgres|pgsql)")
 #: What runs a server that is neither the system's nor a login's: Patroni, a container, a user's own manager.
 _APART = re.compile(r"systemd:[^/]*patroni.*|container:.*|systemd:[^/]*/.*\.service")
-#: $1 goes, and what was kept beside it goes back to the end of $2.
-_BACK = shlex.quote('rm -f "$1"; test ! -e "$1.before" || { cat "$1.before" >> "$2" && rm "$1.before"; }')
+#: The lines that were kept in $1 go back to the end of $2.
+_BACK = shlex.quote('test ! -e "$1" || { cat "$1" >> "$2" && rm "$1"; }')
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -185,21 +185,15 @@ def _counted_for(instance: DatabaseInstance, wanted: Iterable[str]) -> list[str]
     return [f"# Its pages are counted for {given}; plan again before one of them is changed."] if given else []
 
 
-def _stronger(
-    names: Iterable[str], server: ObservedDatabase | None, commands: _Commands, path: str
-) -> tuple[list[str], list[str]]:
-    """What goes before this file: commands that take it out of postgresql.auto.conf, and keep it beside the file first;
-    comments for the command line.
-    """
+def _stronger(names: Iterable[str], server: ObservedDatabase | None) -> tuple[list[str], list[str]]:
+    """What goes before this file: its names in postgresql.auto.conf; comments for the command line."""
     sources = {} if server is None else server.sources
     by_file = [name for name in names if sources.get(name) == "postgresql.auto.conf"]
     by_words = [name for name in names if sources.get(name) == "command line"]
-    keep = f"{commands.user} sh -c {_KEEP_LINES} sh {path}.before {commands.auto_file} {shlex.quote('|'.join(by_file))}"
-    resets = [f"{commands.psql} {shlex.quote(f'ALTER SYSTEM RESET {name}')}" for name in by_file]
     notes = [
         f"# {name} is on the server's command line, which goes before this file: change it there." for name in by_words
     ]
-    return [all_of([keep, *resets])] if resets else [], notes
+    return by_file, notes
 
 
 def _write(
@@ -216,7 +210,7 @@ def _write(
     changed = {item.name for item in changed_settings(instance, server)}
     wanted = {item.name: item.value for item in advice}
     path = f"{commands.folder}/{name}"
-    resets, notes = _stronger(wanted, server, commands, path)
+    by_file, notes = _stronger(wanted, server)
     checks = [f"test \"$({psql} 'SHOW {key}')\" = {value}" for key, value in wanted.items() if key == "huge_pages"]
     if wanted.get("huge_pages") == "on":
         # A server with huge_pages = on that answers has its pages; the status says so since PostgreSQL 17.
@@ -231,11 +225,18 @@ def _write(
         *_counted_for(instance, wanted),
         "",
     ]
+    content, user = "\n".join(lines), commands.user
+    kept = f"{path}.before-{mark(content)}.auto"
+    resets = [f"{psql} {shlex.quote(f'ALTER SYSTEM RESET {key}')}" for key in by_file]
+    if resets:
+        names = shlex.quote("|".join(by_file))
+        resets.insert(0, f"{user} sh -c {_KEEP_LINES} sh {kept} {commands.auto_file} {names}")
+    lines_back = f"\n{user} sh -c {_BACK} sh {kept} {commands.auto_file}" if server is not None else ""
     return Artifact(
         kind=kind,
         filename=name,
         path=re.sub(r"\$\{(\w+):[^}]*\}", r"$\1", shlex.split(path)[0]),
-        content="\n".join(lines),
+        content=content,
         summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages."
         if planned.page_bytes is not None
         else f"Keeps {one_line(planned.name)} on base pages, as planned.",
@@ -244,19 +245,14 @@ def _write(
             [
                 *commands.guards,
                 *commands.is_main,
-                f"{commands.user} {KEEP} {path} < {name}",
-                f"{commands.user} sh -c {_INCLUDE} sh {commands.main_file} \"include_if_exists = 'conf.d/{name}'\"",
+                f"{user} {put(name, path, content)}",
+                f"{user} sh -c {_INCLUDE} sh {commands.main_file} \"include_if_exists = 'conf.d/{name}'\"",
                 *resets,
                 commands.restart,
             ]
         ),
         verify=all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'",
-        rollback=(
-            f"{commands.user} rm -f {path}"
-            if server is None
-            else f"{commands.user} sh -c {_BACK} sh {path} {commands.auto_file}"
-        )
-        + f"\n{commands.restart}",
+        rollback=f"{user} {put_back(path, content)}{lines_back}\n{commands.restart}",
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )

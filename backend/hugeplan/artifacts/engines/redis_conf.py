@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import KEEP, Artifact, Restart, as_owner_of, one_line, slug
+from hugeplan.artifacts.base import Artifact, Restart, as_owner_of, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
@@ -33,15 +33,20 @@ def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], 
     name, owner = f"{slug(planned.name)}-redis.conf", as_owner_of("/etc/redis")  # redis itself on Debian
     line, conf = f"include /etc/redis/{name}", "/etc/redis/redis.conf"
     include = f'grep -qxF "{line}" {conf} || echo "{line}" >> {conf}'
+    path, content = (
+        f"/etc/redis/{name}",
+        "\n".join([*commented(planned, advice, lambda i: f"{i.name} {one_line(i.value)}"), ""]),
+    )
     return Artifact(
         kind=kind,
         filename=name,
-        path=f"/etc/redis/{name}",
-        content="\n".join([*commented(planned, advice, lambda i: f"{i.name} {one_line(i.value)}"), ""]),
+        path=path,
+        content=content,
         summary=f"Keeps transparent huge pages away from {one_line(planned.name)}.",
-        install=f"{owner} {KEEP} /etc/redis/{name} < {name}\n{owner} sh -c '{include}'\nsystemctl restart {service}",
+        install=f"{owner} {put(name, path, content)}\n{owner} sh -c '{include}'\nsystemctl restart {service}",
         verify=f'test "$(redis-cli{port} config get disable-thp | tail -n 1)" = yes',
-        rollback=f"{owner} rm -f /etc/redis/{name}\n{owner} sed -i '\\|^{line}$|d' {conf}\nsystemctl restart {service}",
+        rollback=f"{owner} {put_back(path, content)}\ntest -e {path} || {owner} sed -i '\\|^{line}$|d' {conf}\n"
+        f"systemctl restart {service}",
         restart=Restart.ENGINE,
         avoid_when="Redis is older than 6.2, which has no disable-thp: set THP to madvise on the node.",
     )
