@@ -17,6 +17,7 @@ from hugeplan.artifacts.base import (
     put_back,
     yaml_text,
 )
+from hugeplan.artifacts.boot_writers import others_aside
 from hugeplan.artifacts.outside import is_plain_host
 from hugeplan.planner.model import Plan, PlanRequest
 
@@ -83,7 +84,10 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if not planned_pools(plan) or not is_plain_host(plan.node):
         return
     at_boot = request.policy.reserve_at == "boot" and kernel_command_line.has_words(plan, request)
-    tasks = _boot_tasks(plan, request) if at_boot else _run_time_tasks(plan, request)
+    way = next(iter(kernel_command_line.render(plan, request) if at_boot else systemd_unit.render(plan, request)))
+    away, back = others_aside(way.kind, way.content)
+    tasks = [{"name": "Other counts of an earlier plan", "ansible.builtin.shell": away, "changed_when": False}]
+    tasks += _boot_tasks(plan, request) if at_boot else _run_time_tasks(plan, request)
     tasks.append(
         {
             "name": "Every pool has the planned count",
@@ -99,9 +103,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         "vars": {"planned_hosts": [plan.node]},
         "tasks": [_ONLY_PLANNED, *tasks],
     }
-    ways = kernel_command_line.render(plan, request) if at_boot else systemd_unit.render(plan, request)
-    remove = [] if at_boot else [put_back(numa_files.SCRIPT_PATH, numa_files.script_text(plan))]
-    remove += [one.rollback for one in ways]
+    remove = [back] if at_boot else [back, put_back(numa_files.SCRIPT_PATH, numa_files.script_text(plan))]
     yield Artifact(
         kind="ansible_playbook",
         filename="hugeplan-playbook.yaml",
@@ -110,7 +112,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Installs the recommended file on hosts, restarts what must be, and checks every count.",
         install="ansible-playbook hugeplan-playbook.yaml",
         verify=all_of(pool_checks(plan)),
-        rollback="\n".join(remove),
+        rollback="\n".join([*remove, way.rollback]),
         restart=Restart.REBOOT if at_boot else Restart.NOTHING,
         avoid_when="The nodes are managed by a cluster operator that owns the command line.",
     )

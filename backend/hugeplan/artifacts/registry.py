@@ -31,6 +31,7 @@ from hugeplan.artifacts import (
     tuned_profile,
 )
 from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
+from hugeplan.artifacts.boot_writers import others_aside
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import counted_settings, settings_to_write
 from hugeplan.artifacts.owners import Needs, needs, objects, without_room
@@ -124,6 +125,8 @@ _POD: Final = (
     *(kind for kind in _ENGINES if kind not in {"limits_d", "thp_tmpfiles"}),
 )
 _AT_RUN_TIME: Final = ("numa_script", "systemd_unit")
+#: The first of them that is recommended has the last word at boot; the script, where no pages are left to reserve.
+_AT_BOOT: Final = ("kernel_command_line", "systemd_boot", "systemd_unit", "numa_script")
 #: The recommended path of each platform, in order; kinds that a plan does not have are skipped.
 PATHS: Final[Mapping[Platform, Mapping[str, Sequence[str]]]] = {
     Platform.LINUX: {
@@ -227,12 +230,22 @@ def render(
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
     require_sound(rendered)
     path = PATHS[where][request.policy.reserve_at if kernel_command_line.has_words(plan, request) else "runtime"]
+    if not kernel_command_line.has_pages(plan):  # a unit that writes 0 would write it under a later plan, too
+        path = [kind for kind in path if kind != "systemd_unit"]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
+    speaks = next((kind for kind in _AT_BOOT if kind in path), None)
+    recommended = [_alone(a) if a.kind == speaks else a for a in recommended]
     # Who insists on pages does not start while another has them: first of all, who has none planned gives them back.
     recommended.sort(key=lambda artifact: "\nlarge_pages = OFF\n" not in artifact.content)
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
     first = [replace(a, recommended=True, step=steps[a.kind]) for a in recommended]
     return (*first, *(a for a in rendered if a.kind not in steps))
+
+
+def _alone(artifact: Artifact) -> Artifact:
+    """The file that writes the counts at boot, with what hugeplan itself may have left there put aside."""
+    away, back = others_aside(artifact.kind, artifact.content)
+    return replace(artifact, install=f"{away}\n{artifact.install}", rollback=f"{back}\n{artifact.rollback}")
 
 
 def _require_possible(platform: Platform, request: PlanRequest) -> None:

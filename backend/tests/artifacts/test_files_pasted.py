@@ -100,30 +100,71 @@ PROGRAMS = "bash cat chmod cp env grep install mkdir mv rm sed setsid sh sha256s
 ON_THE_NODE = {a.kind: a for a in FILES if a.path is not None and a.path.startswith("/")}
 
 
+def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
+    """What lies where the file goes, after its commands ran with these programs alone."""
+    bin_, place = folder / "bin", folder / f"own{artifact.path}"
+    if not bin_.exists():
+        bin_.mkdir()
+        for name in PROGRAMS:
+            (bin_ / name).symlink_to(shutil.which(name) or "")
+        (bin_ / "runuser").write_text('#!/bin/sh\nshift 3\nexec "$@"\n')
+        (bin_ / "runuser").chmod(0o755)
+    (folder / artifact.filename).write_text(artifact.content)
+    subprocess.run(
+        [bin_ / "bash", "--norc", "--noprofile"], input=moved(commands, folder), text=True, cwd=folder,
+        env={"PATH": str(bin_), "JVM_USER": "x"}, capture_output=True, check=False, timeout=30,
+    )  # fmt: skip
+    return place.read_text() if place.exists() else None
+
+
 @pytest.mark.parametrize("kind", ON_THE_NODE)
 def test_a_way_back_ends_where_the_install_began(tmp_path: Path, kind: str) -> None:
     """Found: the way back of a second plan removed the file of both, and the first database did not start again."""
-    bin_, place = tmp_path / "bin", tmp_path / f"own{ON_THE_NODE[kind].path}"
-    bin_.mkdir()
-    for name in PROGRAMS:
-        (bin_ / name).symlink_to(shutil.which(name) or "")
-    (bin_ / "runuser").write_text('#!/bin/sh\nshift 3\nexec "$@"\n')
-    (bin_ / "runuser").chmod(0o755)
+    place = tmp_path / f"own{ON_THE_NODE[kind].path}"
     first, second, third = (with_content(ON_THE_NODE[kind], f"#!/bin/sh\n# {n}\n") for n in "123")
-
-    def paste(artifact: Artifact, commands: str) -> str | None:
-        (tmp_path / artifact.filename).write_text(artifact.content)
-        subprocess.run(
-            [bin_ / "bash", "--norc", "--noprofile"], input=moved(commands, tmp_path), text=True, cwd=tmp_path,
-            env={"PATH": str(bin_), "JVM_USER": "x"}, capture_output=True, check=False, timeout=30,
-        )  # fmt: skip
-        return place.read_text() if place.exists() else None
-
     for artifact in (first, first, second, second, third):
-        assert paste(artifact, artifact.install) == artifact.content
-    assert paste(second, second.rollback) == third.content, "not its own"
-    assert [paste(one, one.rollback) for one in (third, third)] == [second.content] * 2
-    assert paste(first, first.install) == first.content
-    assert paste(first, first.rollback) == second.content
-    assert [paste(one, one.rollback) for one in (second, second, first, first)] == [first.content] * 2 + [None] * 2
+        assert paste(tmp_path, artifact, artifact.install) == artifact.content
+    assert paste(tmp_path, second, second.rollback) == third.content, "not its own"
+    assert [paste(tmp_path, one, one.rollback) for one in (third, third)] == [second.content] * 2
+    assert paste(tmp_path, first, first.install) == first.content
+    assert paste(tmp_path, first, first.rollback) == second.content
+    assert [paste(tmp_path, one, one.rollback) for one in (second, second, first, first)] == [first.content] * 2 + [
+        None
+    ] * 2
     assert [one.name for one in place.parent.iterdir() if "before" in one.name] == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind"),
+    [
+        (request_of("postgresql"), "kernel_command_line"),
+        (request_of("postgresql", reserve_at="runtime"), "systemd_unit"),
+        (request_of("redis"), "numa_script"),
+    ],
+)
+def test_one_file_has_the_counts_of_the_next_boot(tmp_path: Path, request_: PlanRequest, kind: str) -> None:
+    """Found: the unit of a plan without pages wrote 0 after the command line of a later one."""
+    files = {a.kind: a for a in render(plan(request_), request_) if a.recommended}
+    assert ("systemd_unit" in files) is (kind == "systemd_unit")
+    counts, pages = "sysctl.d/60-hugeplan.conf", "hugepages"
+    before = {
+        "default/grub.d/60-hugeplan.cfg": pages, "tmpfiles.d/60-hugeplan.conf": pages,
+        "systemd/system/hugeplan-hugepages.service": pages, counts: "vm.nr_hugepages = 9\nkernel.shmmni = 7\n",
+    }  # fmt: skip
+    etc = tmp_path / "own/etc"
+    for name, text in before.items():
+        (etc / name).parent.mkdir(parents=True)
+        (etc / name).write_text(text)
+
+    def there() -> dict[str, str]:
+        return {name: (etc / name).read_text() for name in before if (etc / name).exists()}
+
+    own = with_content(files[kind], "#!/bin/sh\n# hugepages\n")
+    for _ in "12":
+        paste(tmp_path, own, own.install)
+        assert there() == {counts: "kernel.shmmni = 7\n"} | {
+            name: own.content for name in before if f"/etc/{name}" == own.path
+        }
+    for _ in "12":
+        paste(tmp_path, own, own.rollback)
+        assert there() == before
