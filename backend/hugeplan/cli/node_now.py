@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from hugeplan.artifacts import numa_files, systemd_unit
 from hugeplan.cli import InputError
 from hugeplan.cli.page_files import without_process
+from hugeplan.lint.kinds import sysctl, tmpfiles
+from hugeplan.lint.model import Context, PoolFact, Source
 from hugeplan.proof import Observation
 
 NEEDED = (
@@ -41,4 +47,40 @@ def observe(root: str = "/") -> Observation:
         found = apart.collect(Host(root), {name: COLLECTORS[name] for name in NEEDED})
         with suppress(CollectError):
             pages = apart.ask("pages")
-    return Observation(found.inventory, {**found.sample, **pages})
+    return Observation(found.inventory, {**found.sample, **pages}, boot_counts(root, found.inventory))
+
+
+def boot_counts(root: str, inventory: Mapping[str, Any]) -> list[tuple[str, int | None, int]]:
+    """Counts that sysctl.d, then tmpfiles.d and the unit of a plan write at boot, as the linter reads these files."""
+    context = Context(
+        arch=inventory.get("architecture") or "x86_64", base_page_bytes=inventory.get("base_page_bytes") or 4096
+    )
+    sysctls = _in_order(root, "sysctl.d")
+    if not Path(root, "usr/lib/systemd/systemd-sysctl").exists():  # which reads the old file by a link of sysctl.d
+        sysctls.append(Path(root, "etc/sysctl.conf"))
+    read = [(path, sysctl.read) for path in sysctls] + [(path, tmpfiles.read) for path in _in_order(root, "tmpfiles.d")]
+    found = []
+    for path, reader in read:
+        with suppress(OSError):
+            text = path.read_text(errors="replace") if path.is_file() else ""
+            pages: dict[int | None, int] = {}
+            for fact in reader(Source(path.name, text), context).facts:
+                if isinstance(fact, PoolFact):
+                    pages[fact.page_bytes] = pages.get(fact.page_bytes, 0) + fact.pages
+            found += [(str(path), size, count) for size, count in pages.items()]
+    enabled = Path(root, "etc/systemd/system/sysinit.target.wants", systemd_unit.NAME)
+    script = Path(root, numa_files.SCRIPT_PATH.lstrip("/"))
+    if enabled.exists() and script.is_file():
+        by_size: dict[int, int] = {}
+        for kib, count in re.findall(r"^reserve \d+ hugepages-(\d+)kB (\d+)$", script.read_text(), re.M):
+            by_size[int(kib) * 1024] = by_size.get(int(kib) * 1024, 0) + int(count)
+        found += [(str(script), size, count) for size, count in by_size.items()]
+    return found
+
+
+def _in_order(root: str, folder: str) -> list[Path]:
+    """Files in systemd's order: by name, whatever their folder; of one name the first folder's alone."""
+    by_name: dict[str, Path] = {}
+    for parent in ("usr/lib", "usr/local/lib", "run", "etc"):
+        by_name.update({path.name: path for path in Path(root, parent, folder).glob("*.conf")})
+    return [by_name[name] for name in sorted(by_name)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from artifacts.samples import request_of
 from conftest import REPOSITORY
 
+from hugeplan.cli.node_now import boot_counts
 from hugeplan.cli.verify import EXIT_OF, exit_status
 from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan, State
 from hugeplan.planner.plan import plan
@@ -203,6 +205,42 @@ def test_each_check_reaches_its_verdict(change: Any, code: str, state: State, ou
     got, by_code = states(found, report)
     assert by_code[code] is state
     assert got is outcome
+
+
+def test_what_writes_counts_after_the_command_line_is_looked_at(tmp_path: Path) -> None:
+    """Found: "A reboot reserves the plan again" beside a sysctl.conf of 100 pages, which the next boot ended with."""
+    found, report = good()
+    pages = pool_of(report)["nr_hugepages"]
+    (unit := tmp_path / "etc/systemd/system/sysinit.target.wants/hugeplan-hugepages.service").parent.mkdir(parents=True)
+
+    def said(**files: str) -> tuple[State, str]:
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", "/").replace("_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        counts = boot_counts(str(tmp_path), report["inventory"])
+        verdict = verify(found, Observation(report["inventory"], report["sample"], counts))
+        (finding,) = (f for f in verdict.findings if f.code == "verify_next_boot")
+        return finding.state, f"{finding.title} {finding.reason}"
+
+    reported = verify(found, Observation(report["inventory"], report["sample"])).findings
+    assert [f.reason[-18:] for f in reported if f.code == "verify_next_boot"] == ["was not looked at."]
+    assert said() == said(etc__sysctl_d__98_conf="vm.swappiness = 1\n")
+    assert said()[0] is State.OK
+    wrong, text = said(
+        etc__sysctl_d__60_conf=f"vm.nr_hugepages = {pages}\n", usr__lib__sysctl_d__99_conf="vm.nr_hugepages=7\n"
+    )
+    assert wrong is State.ATTENTION
+    assert f"{tmp_path}/usr/lib/sysctl.d/99.conf sets 7 pages of 2M, {pages:,} are planned." in text
+    assert said(etc__sysctl_d__99_conf="")[0] is State.OK, "it takes the place of the other folder's"
+    assert said(etc__sysctl_conf="vm/nr_hugepages = 8\n")[0] is State.ATTENTION
+    assert said(etc__sysctl_conf="")[0] is State.OK
+    pool = "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages"
+    assert "sets 9 pages" in said(etc__tmpfiles_d__x_conf=f"w {pool} - - - - 9\n")[1]
+    script = {"etc__tmpfiles_d__x_conf": "", "usr__local__sbin__hugeplan-reserve": "reserve 0 hugepages-2048kB 0\n"}
+    assert said(**script)[0] is State.OK
+    unit.touch()
+    assert "hugeplan-reserve sets 0 pages" in said()[1]
 
 
 @pytest.mark.parametrize(("blocks", "state"), [([0] * 10 + [3], State.OK), ([9] * 9 + [0, 0], State.ATTENTION)])

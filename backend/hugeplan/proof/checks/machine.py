@@ -19,7 +19,7 @@ THP = "verify_thp"
 KUBELET = "verify_kubelet"
 """Does the kubelet know the pools as they are? It reads them at its start only."""
 BOOT = "verify_next_boot"
-"""Does the command line reserve the plan again at the next boot, as this kernel reads it?"""
+"""Does the next boot reserve the plan again, by the command line as this kernel reads it and what writes later?"""
 #: Engines that take the default size only.
 _DEFAULT_ONLY = frozenset({"mysql", "oracle"})
 
@@ -118,6 +118,14 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
     planned: dict[int, int] = {}
     for pool in plan.pools:
         planned[pool.page_bytes] = planned.get(pool.page_bytes, 0) + pool.pages
+    differs = False
+    for size, (path, pages) in _written_later(observed).items():
+        if pages != planned.get(size, 0):
+            differs = True
+            title = "A file sets another count after the command line"
+            reason = f"{path} sets {pages:,} pages of {page_label(size)}, {planned.get(size, 0):,} are planned."
+            fix = "Take the count out of that file: the next boot ends with it."
+            yield attention(BOOT, plan.node, title, reason, fix)
     if not asked:
         reason = (
             "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps "
@@ -133,5 +141,16 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
             + "."
         )
         yield attention(BOOT, plan.node, title, reason, "Install the plan's command line.")
-    elif not found.ignored:
-        yield ok(BOOT, plan.node, "A reboot reserves the plan again", "The command line has the planned words.")
+    elif not found.ignored and observed.boot_counts is None:
+        reason = "Whether sysctl.d, tmpfiles.d or a unit sets another count later was not looked at."
+        yield ok(BOOT, plan.node, "The command line reserves the plan again", reason)
+    elif not found.ignored and not differs:
+        reason = "The command line has the planned words, sysctl.d and tmpfiles.d have no other count."
+        yield ok(BOOT, plan.node, "A reboot reserves the plan again", reason)
+
+
+def _written_later(observed: Observation) -> dict[int, tuple[str, int]]:
+    """Page size -> the file that has the last word after the command line, and its pages."""
+    default = observed.inventory.get("default_huge_page_bytes")
+    found = ((size or default, path, pages) for path, size, pages in observed.boot_counts or ())
+    return {size: (path, pages) for size, path, pages in found if size is not None}
