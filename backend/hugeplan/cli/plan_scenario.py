@@ -15,6 +15,7 @@ from hugeplan.artifacts.bundle import bundle
 from hugeplan.cli import EXIT_WRONG_INPUT, InputError, status_of_plans
 from hugeplan.cli.bundle_files import write_bundle, write_none
 from hugeplan.cli.files import read_run
+from hugeplan.cli.node_now import boot_counts
 from hugeplan.cli.plan_answer import plan_answer
 from hugeplan.cli.plan_basis import basis_document, basis_lines
 from hugeplan.cli.plan_text import plan_text
@@ -28,6 +29,8 @@ from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.planner.printable import one_line
 from hugeplan.planner.units import parse_whole_number
+from hugeplan.proof import Observation
+from hugeplan.proof.checks.machine import later_counts
 from hugeplan.scenario_file import ScenarioFileError, line_of, load, to_request
 from hugeplan.scenario_file.quantities import parse_page_choice, parse_quantity
 
@@ -44,7 +47,7 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
         for line in str(error).splitlines():
             sys.stderr.write(f"hugeplan plan: {line}\n")
         return EXIT_WRONG_INPUT
-    found = plan(request) if text is None else _plan_of_file(arguments.scenario, text, request)
+    found = _here(request) if text is None else _plan_of_file(arguments.scenario, text, request)
     why_not = refused(found, request) or (None if arguments.force else withheld(found, request))
     artifacts = render(found, request, force=arguments.force)
     if arguments.artifacts is not None and why_not is None:
@@ -68,6 +71,15 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
         if why_not is not None:
             sys.stdout.write("\n" + why_not + "\n")
     return exit_status(found)
+
+
+def _here(request: PlanRequest) -> Plan:
+    """The plan of this node, with what the files that are not hugeplan's own, which its steps put aside, do to it."""
+    found, node = plan(request), request.node
+    inventory = {"architecture": node.arch, "base_page_bytes": node.base_page_bytes,
+                 "default_huge_page_bytes": node.default_huge_page_bytes}  # fmt: skip
+    others = [one for one in boot_counts("/", inventory) if "hugeplan" not in Path(one[0]).name]
+    return replace(found, findings=(*found.findings, *later_counts(found, Observation(inventory, {}, others))))
 
 
 def exit_status(found: Plan) -> int:

@@ -27,7 +27,7 @@ from hugeplan.artifacts import Artifact, render
 from hugeplan.artifacts.base import APART, as_user
 from hugeplan.artifacts.engines.common import changed_settings
 from hugeplan.artifacts.engines.postgresql_conf import _Commands
-from hugeplan.cli import InputError, main, node_now, this_node, trial_shape
+from hugeplan.cli import InputError, main, node_now, plan_scenario, this_node, trial_shape
 from hugeplan.cli.plan_basis import assumed_values
 from hugeplan.cli.plan_scenario import parse_database
 from hugeplan.cli.running_server import Basis, basis_of_running, over_running
@@ -85,6 +85,15 @@ def test_the_page_count_of_the_issue() -> None:
     assert basis.read == {"max_connections": ("1500", "postgresql.conf"), "version": ("15", "as it runs")}
     assert basis.server == "PostgreSQL on port 5432 (PID 812, data directory /srv/pg-5432)"
     assert assumed_values(instance, None, basis) == {}, "its files were all read: nothing is assumed"
+
+
+def test_the_plan_of_this_node_names_what_sets_another_count_at_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found: nothing was said of a count in sysctl.conf, below which the plan's huge_pages = on did not start."""
+    counts = [("/etc/sysctl.conf", None, 100), ("/etc/sysctl.d/60-hugeplan.conf", None, 7)]
+    monkeypatch.setattr(plan_scenario, "boot_counts", lambda *_: counts)
+    found = plan_scenario._here(request_of("postgresql"))
+    (said,) = (f.reason for f in found.findings if f.code == "verify_next_boot")
+    assert said.startswith("/etc/sysctl.conf sets 100 pages of 2M, "), "hugeplan's own file is put aside"
 
 
 def test_what_keeps_the_server_off_huge_pages_is_the_plans_to_set() -> None:

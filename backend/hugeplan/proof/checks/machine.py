@@ -115,17 +115,9 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         fix = "hugeplan lint --fix writes the words in the right order."
         yield wrong(BOOT, item.word, title, f"{item.word}: {item.reason}.", fix, evidence=(given("word", item.word),))
     asked = {size: sum(by_node.values()) for size, by_node in found.pools.items()}
-    planned: dict[int, int] = {}
-    for pool in plan.pools:
-        planned[pool.page_bytes] = planned.get(pool.page_bytes, 0) + pool.pages
-    differs = False
-    for size, (path, pages) in _written_later(observed).items():
-        if pages != planned.get(size, 0):
-            differs = True
-            title = "A file sets another count after the command line"
-            reason = f"{path} sets {pages:,} pages of {page_label(size)}, {planned.get(size, 0):,} are planned."
-            fix = "Take the count out of that file: the next boot ends with it."
-            yield attention(BOOT, plan.node, title, reason, fix)
+    planned = _planned(plan)
+    later = [*later_counts(plan, observed)]
+    yield from later
     if not asked:
         reason = (
             "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps "
@@ -144,13 +136,26 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
     elif not found.ignored and observed.boot_counts is None:
         reason = "Whether sysctl.d, tmpfiles.d or a unit sets another count later was not looked at."
         yield ok(BOOT, plan.node, "The command line reserves the plan again", reason)
-    elif not found.ignored and not differs:
+    elif not found.ignored and not later:
         reason = "The command line has the planned words, sysctl.d and tmpfiles.d have no other count."
         yield ok(BOOT, plan.node, "A reboot reserves the plan again", reason)
 
 
-def _written_later(observed: Observation) -> dict[int, tuple[str, int]]:
-    """Page size -> the file that has the last word after the command line, and its pages."""
-    default = observed.inventory.get("default_huge_page_bytes")
+def later_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """One finding for each page size whose last word after the command line is a file with another count."""
+    planned, default = _planned(plan), observed.inventory.get("default_huge_page_bytes")
     found = ((size or default, path, pages) for path, size, pages in observed.boot_counts or ())
-    return {size: (path, pages) for size, path, pages in found if size is not None}
+    last = {size: (path, pages) for size, path, pages in found if size is not None}
+    for size, (path, pages) in last.items():
+        if pages != planned.get(size, 0):
+            title = "A file sets another count after the command line"
+            reason = f"{path} sets {pages:,} pages of {page_label(size)}, {planned.get(size, 0):,} are planned."
+            fix = "Take the count out of that file: the next boot ends with it."
+            yield attention(BOOT, plan.node, title, reason, fix)
+
+
+def _planned(plan: Plan) -> dict[int, int]:
+    planned: dict[int, int] = {}
+    for pool in plan.pools:
+        planned[pool.page_bytes] = planned.get(pool.page_bytes, 0) + pool.pages
+    return planned
