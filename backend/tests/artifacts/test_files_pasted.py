@@ -39,8 +39,8 @@ def observed() -> PlanRequest:
 
 def every_file() -> list[Artifact]:
     found = [a for request in (observed(), *EVERYTHING) for a in render(plan(request), request)]
-    boot = request_of("postgresql")
-    return [*found, *render(plan(boot), boot, Platform.SYSTEMD_BOOT)]
+    boot, mysql = request_of("postgresql"), request_of("mysql")
+    return [*found, *render(plan(boot), boot, Platform.SYSTEMD_BOOT), *render(plan(mysql), mysql)]
 
 
 FILES = every_file()
