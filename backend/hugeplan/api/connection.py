@@ -112,7 +112,8 @@ class Connection(HttpToolsProtocol):
         self._is_body_complete = True
         self._discarded_bytes = 0
         self._between_bytes = self._body_bytes = self._fields = 0
-        self._is_dropped = self._is_last = False
+        self._is_dropped = self._is_last = self._has_cycle = False
+        self._refusal: bytes | None = None
         self._parts: list[bytes] = []
         self._counts: dict[str, int] = {}
         self._last_cycle: object = None
@@ -210,7 +211,9 @@ class Connection(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         """Count what belongs to a head, or to a body that nobody reads any more."""
         if self._is_last or (self._is_dropped and not self.cycle.response_complete):
-            self.flow.pause_reading()
+            self._discarded_bytes += len(data)
+            if self._refusal is None or self._discarded_bytes > DISCARD_BYTES:
+                self.flow.pause_reading()
             return
         if (
             not self._is_in_head
@@ -224,8 +227,8 @@ class Connection(HttpToolsProtocol):
             if self._is_dropped or self.transport.is_closing():
                 return
         if self._is_in_head and self._is_head_too_large(data):
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
+            self._refusal = _TOO_LARGE
+            self.send_400_response("")
             return
         if not self._is_in_head:
             self._between_bytes += len(data) + PART_COST_BYTES
@@ -285,12 +288,10 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A head begins."""
-        if self._last_cycle is not None:
-            self._is_last = True
-            raise _EndError
-        if len(self.pipeline) >= MAX_AHEAD:
+        if self._last_cycle is not None or len(self.pipeline) >= MAX_AHEAD:
             raise _EndError
         super().on_message_begin()
+        self._has_cycle = False
         self._is_in_head, self._is_body_complete = True, False
         self._head_bytes = self._discarded_bytes = self._between_bytes = self._body_bytes = self._fields = 0
         self._head_tail = b""
@@ -312,9 +313,10 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             self._take_no_more()
         super().on_headers_complete()
+        self._has_cycle = self.cycle is not before
         # Who expects "100 Continue" and gets an answer sends its body or not, and nobody knows which.
         is_last = self._is_last or self.expect_100_continue
-        if self.cycle is not None and self.cycle is not before and (is_last or not self.cycle.keep_alive):
+        if self._has_cycle and (is_last or not self.cycle.keep_alive):
             self.cycle.keep_alive = False
             self.cycle.transport = _LastAnswer(self.cycle)  # type: ignore[assignment]
             self._last_cycle = self.cycle
@@ -327,22 +329,25 @@ class Connection(HttpToolsProtocol):
         self._is_last = True
         names = {name for name, value in self.headers if value != b"0"}
         if not names.isdisjoint({b"content-length", b"transfer-encoding"}):
-            if self.cycle is None or self.cycle.response_complete:
-                self.transport.write(_HAS_BODY)
-            self.transport.close()
+            self._refusal = _HAS_BODY
             raise _EndError
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no request, where it is its turn and it has no answer; end the connection."""
-        if self._is_last:
-            return  # it follows the last request, whose answer goes out
-        is_between = self._is_in_head or self._is_body_complete
-        if is_between and self.cycle is not None and not self.cycle.response_complete:
-            self._is_last, self._is_body_complete, self._last_cycle = True, True, self.cycle
-        elif not is_between and (self.pipeline or self.cycle.response_started):
-            self.transport.close()
-        else:
+        """Answer what is no request, where it is its turn and it has no answer, and end the connection."""
+        self._is_last = True
+        if self._has_cycle and not self._is_body_complete:
+            if self.pipeline or self.cycle.response_started:
+                self.transport.close()
+            else:
+                super().send_400_response(msg)
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self._is_body_complete, self._last_cycle = True, self.cycle
+            self._cancel_deadline()
+        elif self._refusal is None:
             super().send_400_response(msg)
+        else:  # what comes is dropped for a while, so that the client finds the answer
+            self.transport.write(self._refusal)
+            self._close_after(DISCARD_SECONDS)
 
     def on_message_complete(self) -> None:
         """The body is whole."""

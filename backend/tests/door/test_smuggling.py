@@ -145,3 +145,66 @@ def test_what_was_answered_is_not_answered_again(server: Server, rest: bytes) ->
 def test_what_is_no_request_waits_for_the_answers_before_it(server: Server) -> None:
     count, got = answers(server, b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n")
     assert (count, got[:13]) == (1, b"HTTP/1.1 200 "), got
+
+
+OFFER = UPGRADE.format("h2c")
+NO_PATH = ("CONNECT x:80", "GET http://x", "GET http://x:999999/")
+
+
+@pytest.mark.parametrize("line", NO_PATH)
+@pytest.mark.parametrize("more", ["", OFFER])
+def test_an_address_without_a_path_is_answered_and_its_connection_ends(server: Server, line: str, more: str) -> None:
+    for before in (b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"):
+        with server.connect() as connection:
+            connection.settimeout(8)
+            connection.sendall(before)
+            got = b""
+            while before and b"ok" not in got:
+                got += connection.recv(1 << 16)
+            connection.sendall(f"{line} HTTP/1.1\r\nHost: x\r\n{more}\r\n".encode())
+            while part := connection.recv(1 << 16):
+                got += part
+            assert got.count(b"HTTP/1.1 ") == got.count(b"HTTP/1.1 200 ") + 1
+            assert b"HTTP/1.1 400 " in got
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        f"POST /api/v1/session HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n{OFFER}\r\n".encode(),
+        b"GET http://x:999999/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"y" * 40_000,
+    ],
+)
+def test_earlier_answers_are_not_lost_to_what_is_refused(server: Server, last: bytes) -> None:
+    get = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    for count in (1, 3):
+        _, got = answers(server, get * count + last)  # a long head comes in pieces, perhaps when its turn has come
+        assert [got[at + 9 : at + 12] for at in range(len(got)) if got.startswith(b"HTTP/1.1 ", at)][:count] == [
+            b"200"
+        ] * count, got
+
+
+def test_a_stream_goes_on_beside_what_is_refused(server: Server) -> None:
+    key = f"Authorization: Bearer {server.admin_token}"
+    stream = f"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n{key}\r\n\r\n".encode()
+    post = f"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n{OFFER}\r\n".encode()
+    for behind in (post, b"GET / HTTP/1.1\r\nX y: z\r\n\r\n"):
+        with server.connect() as connection:
+            connection.sendall(stream)
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+            connection.sendall(behind)
+            connection.settimeout(2)  # the head's time is one second
+            with pytest.raises(TimeoutError):
+                while connection.recv(1 << 16):
+                    pass
+
+
+def test_what_to_do_is_told_before_a_large_body(server: Server) -> None:
+    head = f"POST /api/v1/reports HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n{OFFER}\r\n".encode()
+    for _ in range(20):
+        with server.connect() as connection:
+            connection.sendall(head)
+            for _ in range(20):
+                connection.sendall(b" " * 10_000)
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
