@@ -305,10 +305,10 @@ def requests_after_plan(node: FoundNode, plan: Plan) -> Iterable[Finding]:
 
 def _spare_bytes(node: FoundNode, plan: Plan) -> int:
     """What the pools hold beyond all limits of pods and beyond what the plan gives to databases."""
-    spare = 0
+    spare, names = 0, {found.instance.name for found in node.databases}  # other instances are limits themselves
     for size, held in (node.hugetlb_pool_bytes or {}).items():
         limited = sum(user.limit_bytes.get(size, 0) for user in node.huge_page_users)
-        planned = sum(one.demand.pages * size for one in plan.instances if one.page_bytes == size)
+        planned = sum(one.demand.pages * size for one in plan.instances if one.page_bytes == size and one.name in names)
         spare += max(0, held - limited - planned)
     return spare
 
