@@ -100,9 +100,18 @@ PROGRAMS = "bash cat chmod cp env grep install mkdir mv rm sed setsid sh sha256s
 ON_THE_NODE = {a.kind: a for a in FILES if a.path is not None and a.path.startswith("/")}
 
 
+def place_of(folder: Path, artifact: Artifact) -> Path:
+    """Where the file goes: of several folders the one that the server's main file includes."""
+    path = str(artifact.path).split(" or ")[-1]
+    if path != artifact.path:
+        (folder / "own/etc").mkdir(parents=True, exist_ok=True)
+        (folder / "own/etc/my.cnf").write_text(f"!includedir {(folder / f'own{path}').parent}/\n")
+    return folder / f"own{path}"
+
+
 def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
     """What lies where the file goes, after its commands ran with these programs alone."""
-    bin_, place = folder / "bin", folder / f"own{artifact.path}"
+    bin_, place = folder / "bin", place_of(folder, artifact)
     if not bin_.exists():
         bin_.mkdir()
         for name in PROGRAMS:
@@ -120,7 +129,8 @@ def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
 @pytest.mark.parametrize("kind", ON_THE_NODE)
 def test_a_way_back_ends_where_the_install_began(tmp_path: Path, kind: str) -> None:
     """Found: the way back of a second plan removed the file of both, and the first database did not start again."""
-    place = tmp_path / f"own{ON_THE_NODE[kind].path}"
+    place = place_of(tmp_path, ON_THE_NODE[kind])
+    place.parent.mkdir(parents=True, exist_ok=True)
     first, second, third = (with_content(ON_THE_NODE[kind], f"#!/bin/sh\n# {n}\n") for n in "123")
     for artifact in (first, first, second, second, third):
         assert paste(tmp_path, artifact, artifact.install) == artifact.content
