@@ -63,8 +63,8 @@ UNIT_MEMORY = record(
         "working_set_bytes": about(BYTES, "usage less inactive file pages, as the kubelet counts it"),
         "limit_bytes": about(
             BYTES,
-            "The limit that acts. Unknown where a cgroup of version 2 has a larger one than what is above it, and is no "
-            "container: programs differ in which of the two they take for theirs",
+            "The limit that acts. Unknown where a cgroup of version 2 has a larger one than what is above it, and is no"
+            " container: programs differ in which of the two they take for theirs",
         ),
         "limited": LIMITED,
         "swap_bytes": BYTES,
