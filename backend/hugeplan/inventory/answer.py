@@ -194,7 +194,7 @@ def _as_instance(name: str, page_bytes: int, limit: int) -> DatabaseInstance:
     return DatabaseInstance(
         name=name,
         engine="generic",
-        settings={"segment_size": format_iec_bytes(limit)},
+        settings={"segment_size": format_iec_bytes(limit), "is_limit": "on"},
         page_bytes=page_bytes,
         pod_hugepages_limit_bytes=limit,
     )

@@ -223,7 +223,8 @@ def _has_room(
     for size in {d.page_bytes for d in pools}:
         slack = sum(slack_bytes(d, policy) for d in pools if d.page_bytes == size)
         uncertain = any(d.error_pages for d in pools if d.page_bytes == size)
-        least += size * pool_slack_pages(slack, size, policy, uncertain=uncertain)
+        if not all(d.is_limit for d in pools if d.page_bytes == size):
+            least += size * pool_slack_pages(slack, size, policy, uncertain=uncertain)
     chosen = [s.options[i] for s, i in zip(lean, picks, strict=True)]
     in_pools = least + sum(option.pools for option in chosen)
     is_under_cap = budgets.pools is None or in_pools <= budgets.pools

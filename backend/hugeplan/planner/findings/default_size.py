@@ -26,6 +26,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             reason = f"It can map only the default size, {page_label(default)}, and the plan is for {page_label(size)}."
             fix = f"Boot with default_hugepagesz={page_label(size)}, or plan {page_label(default)} pages."
             yield wrong(CODE, instance.name, f"It cannot map {page_label(size)} pages", reason, fix, evidence=evidence)
+        elif planned.demand.is_limit:
+            continue  # whose it is has its size already
         elif choice is PageChoice.NAMED:
             names = {advice.name for advice in planned.demand.settings}
             title = f"It must be told to use {page_label(size)} pages"

@@ -24,12 +24,14 @@ class NumaPlacement:
     """Pages of one instance on each NUMA node, and its slack before rounding (bytes on each node).
 
     ``uncertain_on``: the NUMA node whose pool needs a page more for the error bound of the instance's rule.
+    ``is_limit``: the instance is a limit, which gets no slack.
     """
 
     page_bytes: int
     pages: Mapping[int, int]
     slack_bytes: Mapping[int, int]
     uncertain_on: int | None = None
+    is_limit: bool = False
 
     def spare_bytes(self, numa_node: int) -> int:
         """What one NUMA node holds beside the demand: slack, or a page for the error bound."""
@@ -41,7 +43,7 @@ def slack_bytes(demand: Demand, policy: Policy) -> int:
 
     A single mapping's rounding waste counts as slack, because growth of the mapping fills it first.
     """
-    share = int(demand.segment_bytes * policy.slack_fraction)
+    share = 0 if demand.is_limit else int(demand.segment_bytes * policy.slack_fraction)
     single = len(demand.segments) == 1 and demand.segments[0].count == 1
     return max(0, share - demand.waste_bytes) if single else share
 
@@ -62,7 +64,7 @@ def pool_slack_pages(slack: int, page_bytes: int, policy: Policy, *, uncertain: 
 
 def most_slack_pages(demand: Demand, nodes: int, policy: Policy) -> int:
     """The most slack that one instance can add to the pools of ``nodes`` NUMA nodes, rounding included."""
-    least = least_slack_pages(demand.page_bytes, policy)
+    least = 0 if demand.is_limit else least_slack_pages(demand.page_bytes, policy)
     share = ceil_pages(slack_bytes(demand, policy), demand.page_bytes)
     return max(share + nodes - 1 if share else 0, least * nodes, int(demand.error_pages > 0))
 
@@ -107,7 +109,8 @@ def place_pages(
     slack = slack_bytes(demand, policy)
     if numa_node is not None:
         uncertain_on = numa_node if demand.error_pages else None
-        return NumaPlacement(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack}, uncertain_on)
+        pages, shares = {numa_node: demand.pages}, {numa_node: slack}
+        return NumaPlacement(demand.page_bytes, pages, shares, uncertain_on, demand.is_limit)
     held = most_slack_pages(demand, 1, policy) * demand.page_bytes
     without_slack = [{i: size - held for i, size in room.items()} for room in rooms]
     pages = spread_pages(demand.pages, demand.page_bytes, node.near_numa, *without_slack)
@@ -115,7 +118,7 @@ def place_pages(
     most = max(pages, key=lambda i: pages[i])
     if demand.pages:
         shares[most] += slack - sum(shares.values())
-    return NumaPlacement(demand.page_bytes, pages, shares, most if demand.error_pages else None)
+    return NumaPlacement(demand.page_bytes, pages, shares, most if demand.error_pages else None, demand.is_limit)
 
 
 def held_pages(in_use: PagesInUse, own_demand: Mapping[int, int]) -> dict[PoolKey, int]:
@@ -154,6 +157,7 @@ def pool_plans(
     demand: dict[tuple[int, int], int] = {}
     slack: dict[tuple[int, int], int] = {}
     uncertain = {(item.uncertain_on, item.page_bytes) for item in placed}
+    grows = {(i, item.page_bytes) for item in placed if not item.is_limit for i, pages in item.pages.items() if pages}
     for item in placed:
         for numa_id, pages in item.pages.items():
             key = (numa_id, item.page_bytes)
@@ -168,7 +172,7 @@ def pool_plans(
     for numa_id, page_bytes in sorted(keys):
         key = (numa_id, page_bytes)
         wanted, others = demand.get(key, 0), held.get(key, 0)
-        extra = pool_slack_pages(slack[key], page_bytes, policy, uncertain=key in uncertain) if wanted else 0
+        extra = pool_slack_pages(slack[key], page_bytes, policy, uncertain=key in uncertain) if key in grows else 0
         if keep_present:
             extra = present.get(key, 0) - others
         elif key in in_use.pools and in_use.pools[key].in_use is None:

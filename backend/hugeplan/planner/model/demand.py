@@ -48,6 +48,7 @@ class Demand:
     without one those parts use base pages. ``private_fixed_bytes`` is base-page memory that no connection causes.
     ``on_base_bytes``: mappings beside the pool that stay on base pages whatever pools there are.
     ``wants_pool`` False: the right answer for this engine is no hugetlb pool (``notes`` says why).
+    ``is_limit``: nobody can map more than this, as of a pod of which its limit alone is known; it gets no slack.
     """
 
     engine: str
@@ -70,6 +71,7 @@ class Demand:
     also_pages: tuple[tuple[int, int], ...] = ()
     private_fixed_bytes: int | None = None
     on_base_bytes: int = 0
+    is_limit: bool = False
 
     @property
     def without_connections_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from hugeplan.planner.demand import settings
@@ -51,7 +52,8 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         private_bytes_per_connection=optional(values, "private_per_connection"),
         process_per_connection=bool(values.get("process_per_connection", False)),
     )
-    return build_demand(instance, page_bytes, parts)
+    found = build_demand(instance, page_bytes, parts)
+    return replace(found, is_limit=bool(values.get("is_limit", False)))
 
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
@@ -63,6 +65,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
 SETTINGS: Final = (
     settings.size("segment_size", "Size of one mapping.", minimum=4 * KIB),
     settings.count("segments", "How many mappings.", "1", minimum=1, maximum=1_000_000),
+    settings.switch("is_limit", "Whether nobody maps more, as with a pod's limit: it gets no slack.", "off"),
     settings.size("private_per_connection", "Base-page memory of one connection."),
     settings.switch("process_per_connection", "Whether each connection is a process that maps the segments.", "off"),
 )

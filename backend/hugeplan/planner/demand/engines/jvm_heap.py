@@ -42,7 +42,7 @@ def heap_of(
     if given is not None:
         return Heap(int(given), None)
     for name in NOT_COUNTED:
-        if values.get(name):
+        if str(values.get(name, "false")).lower() not in {"false", "off"}:  # what -XX:- says, and the default
             raise PlannerError(f"settings.{name}", values[name], "Xmx beside it")
     memory, whose = _memory_seen(instance, values, context)
     flags = [name for name in _OF_MEMORY if name in values]

@@ -185,6 +185,8 @@ def _values(instance: DatabaseInstance, context: DemandContext) -> Mapping[str, 
 def shares_memory(instance: DatabaseInstance) -> bool:
     """Whether a share of the memory that the server sees is its buffer pool: a dedicated one without a size."""
     values = _TABLE.read(instance.settings)
+    if (instance.version or "").startswith("5."):  # 5.7 has no such variable
+        return False
     return bool(values.get("innodb_dedicated_server")) and "innodb_buffer_pool_size" not in values
 
 

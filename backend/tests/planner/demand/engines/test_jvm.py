@@ -251,3 +251,8 @@ def test_a_heap_that_is_not_counted_must_be_given(version: str, values: dict[str
     with pytest.raises(PlannerError, match="Xmx beside it"):
         heap_bytes(None, 64 * GIB, version, **values)
     assert heap_bytes(None, 64 * GIB, version, Xmx="3g", **values) == 3 * GIB
+
+
+def test_a_flag_that_is_off_changes_no_heap() -> None:
+    off = heap_bytes(None, 64 * GIB, "17", AggressiveHeap="false", MaxRAMPercentage="50")
+    assert off == heap_bytes(None, 64 * GIB, "17", MaxRAMPercentage="50") == 32 * GIB

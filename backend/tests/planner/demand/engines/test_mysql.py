@@ -352,6 +352,12 @@ def test_a_dedicated_servers_pool_is_a_share_of_what_it_sees(
     assert demand_of(off, 2 * MIB, context).pool_bytes == 128 * MIB
 
 
+def test_5_7_has_no_dedicated_server() -> None:
+    context = DemandContext(mem_total_bytes=100 * GIB, cpus=16)
+    for version in ("5.7", "5.7.44"):
+        assert demand(version, context=context, innodb_dedicated_server="ON").pool_bytes == 128 * MIB
+
+
 def test_a_dedicated_server_is_not_counted_where_its_memory_is_not_known() -> None:
     with pytest.raises(SettingValueError, match="the node's memory"):
         demand("8.0", innodb_dedicated_server="ON")
