@@ -2607,6 +2607,7 @@ export interface components {
          *     without one those parts use base pages. ``private_fixed_bytes`` is base-page memory that no connection causes.
          *     ``on_base_bytes``: mappings beside the pool that stay on base pages whatever pools there are.
          *     ``wants_pool`` False: the right answer for this engine is no hugetlb pool (``notes`` says why).
+         *     ``is_limit``: nobody can map more than this, as of a pod of which its limit alone is known; it gets no slack.
          */
         Demand: {
             /** Engine */
@@ -2667,6 +2668,11 @@ export interface components {
              * @default 0
              */
             on_base_bytes: number;
+            /**
+             * Is Limit
+             * @default false
+             */
+            is_limit: boolean;
         };
         /**
          * Difference

@@ -176,3 +176,21 @@ def test_mysql_on_a_default_of_1g_names_both_fixes_and_the_first_one_helps(pool:
     demand = mended.instances[0].demand
     assert 20 * demand.waste_bytes < demand.pages * GIB
     assert next(f for f in mended.findings if f.code == "rounding_waste").state is State.OK
+
+
+@pytest.mark.parametrize(("page_bytes", "pages"), [(2 * MIB, 1536), (GIB, 3)])
+def test_what_nobody_can_pass_gets_no_slack_and_is_told_nothing(page_bytes: int, pages: int) -> None:
+    """A node with exactly the pages of its pods' limits was WRONG for want of the slack."""
+    found = {}
+    for is_limit in ("on", "off"):
+        limit = DatabaseInstance(
+            name="pod", engine="generic", settings={"segment_size": "3GiB", "is_limit": is_limit}, page_bytes=page_bytes
+        )
+        made = plan(PlanRequest(node=node(pages, page_bytes), databases=(limit,), policy=Policy()))
+        found[is_limit] = sum(pool.pages for pool in made.pools)
+        wrong = [f.code for f in made.findings if f.state is State.WRONG]
+        assert (wrong == []) is (is_limit == "on")
+        assert any(f.code == "wrong_default_size" for f in made.findings) is (
+            is_limit == "off" or page_bytes == 2 * MIB
+        )
+    assert found["on"] == pages < found["off"]
