@@ -187,6 +187,9 @@ test.describe("signing a plan", () => {
         ((await signature.boundingBox())?.y ?? 0) + ((await signature.boundingBox())?.height ?? 0);
       expect(bottom - ((await sheet.boundingBox())?.y ?? 0)).toBeLessThanOrEqual(PAPER.height);
       await expect(page.locator("html")).toHaveJSProperty("scrollWidth", PAPER.width);
+      // What is signed is read: the way back is words and short commands, not the script that does it.
+      await expect(sheet).toContainText("comes back.");
+      await expect(sheet).not.toContainText("sha256sum");
       // Every pool of the plan has its line, in whichever column.
       const pools = kept.plan.pools.filter(
         (pool: { pages: number; present_pages: number | null }) => pool.pages > 0 || pool.present_pages !== 0,

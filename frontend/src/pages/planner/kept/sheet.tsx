@@ -300,16 +300,25 @@ function Steps({ steps }: { steps: readonly PlanArtifact[] }) {
   );
 }
 
-/** The way back of a step: what a comment says is prose, the first command stands for those that follow it. */
+/** What stood in a file's place is kept beside it under this name: a command with it brings that back. */
+const KEPT_BESIDE = ".before-";
+/** Commands that are longer are read on the screen, or in roll-back.sh: nobody signs a script. */
+const LONGEST_COMMAND = 80;
+
+/** The way back of a step: what a comment says is prose, the first short command stands for those beside it. */
 function Undone({ rollback }: { rollback: string }) {
   const lines = rollback.split("\n").filter((line) => line.trim() !== "");
-  const prose = lines.filter((line) => line.startsWith("#")).map((line) => line.replace(/^#\s*/, ""));
-  const [command, ...rest] = lines.filter((line) => !line.startsWith("#"));
   if (lines.length === 0) return "nothing to undo.";
+  const prose = lines.filter((line) => line.startsWith("#")).map((line) => line.replace(/^#\s*/, ""));
+  const commands = lines.filter((line) => !line.startsWith("#"));
+  const others = commands.filter((line) => !line.includes(KEPT_BESIDE));
+  const command = others.find((line) => line.length <= LONGEST_COMMAND);
+  const rest = others.length - (command ? 1 : 0);
+  if (others.length < commands.length) prose.push("the file goes, and what stood in its place comes back.");
   return (
     <>
       {prose.join(" ")} {command && <span className="hp-mono">{command}</span>}
-      {rest.length > 0 && ` and ${rest.length} more in roll-back.sh`}
+      {rest > 0 && (command ? ` and ${rest} more in roll-back.sh` : "The rest is in roll-back.sh.")}
     </>
   );
 }
