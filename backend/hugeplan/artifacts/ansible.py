@@ -86,7 +86,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     at_boot = request.policy.reserve_at == "boot" and kernel_command_line.has_words(plan, request)
     way = next(iter(kernel_command_line.render(plan, request) if at_boot else systemd_unit.render(plan, request)))
     away, back = others_aside(way.kind, way.content)
-    tasks = [{"name": "Other counts of an earlier plan", "ansible.builtin.shell": away, "changed_when": False}]
+    read = {"name": "GRUB reads fragments here", "ansible.builtin.shell": kernel_command_line.IS_READ}
+    tasks = [read | {"changed_when": False}] if at_boot else []
+    tasks.append({"name": "Other counts of an earlier plan", "ansible.builtin.shell": away, "changed_when": False})
     tasks += _boot_tasks(plan, request) if at_boot else _run_time_tasks(plan, request)
     tasks.append(
         {

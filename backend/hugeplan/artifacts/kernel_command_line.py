@@ -7,6 +7,7 @@ never mixed with plain counts. The linter reads the words back to the plan's poo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pages_by_size, pool_checks, put, put_back
 from hugeplan.planner.memory.kernel_parameters import kernel_version
@@ -21,6 +22,9 @@ _WITHOUT_OTHERS = (
     r"""  eval "$words=\$(echo \"\${$words-}\" | sed -E 's/(^| )((default_)?hugepagesz|hugepages)=[^ ]*//g')" """[:-1],
     "done",
 )
+#: GRUB's own program reads no such folder; Debian's does, and those of who took its change over.
+IS_READ: Final = 'grep -qs default/grub.d "$(command -v grub-mkconfig || command -v grub2-mkconfig)"'
+_SAY: Final = 'echo "GRUB reads no /etc/default/grub.d here: plan with policy.reserve_at = runtime" >&2; false'
 #: What each distribution runs after a change of GRUB's defaults.
 UPDATE = "if command -v update-grub > /dev/null; then update-grub; else grub2-mkconfig -o /boot/grub2/grub.cfg; fi"
 
@@ -77,6 +81,11 @@ def remarks(plan: Plan, request: PlanRequest) -> list[str]:
     if len(pool_words(plan, request)) > 2 * MAX_HSTATES.get(request.node.arch, 1) + 1:
         lines.append("Linux 6.15 and later keep fewer words than these: reserve the last size by the systemd unit.")
     return lines
+
+
+def where_read(commands: str) -> str:
+    """The commands, none of which runs where GRUB does not read the file."""
+    return f"if {IS_READ}; then\n{commands}\nelse {_SAY}; fi"
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:

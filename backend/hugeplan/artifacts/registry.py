@@ -245,7 +245,10 @@ def render(
 def _alone(artifact: Artifact) -> Artifact:
     """The file that writes the counts at boot, with what hugeplan itself may have left there put aside."""
     away, back = others_aside(artifact.kind, artifact.content)
-    return replace(artifact, install=f"{away}\n{artifact.install}", rollback=f"{back}\n{artifact.rollback}")
+    install = f"{away}\n{artifact.install}"
+    if artifact.kind == "kernel_command_line":
+        install = kernel_command_line.where_read(install)
+    return replace(artifact, install=install, rollback=f"{back}\n{artifact.rollback}")
 
 
 def _require_possible(platform: Platform, request: PlanRequest) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from hugeplan.planner.memory.ledger import sum_bytes
 from hugeplan.planner.model import Finding, Gain, LedgerKind, Plan, PlanRequest, State, subject_words
+from hugeplan.planner.pages import counted_pages
 from hugeplan.planner.question import Question, biggest_question
 from hugeplan.planner.sentences import risk_sentence, tables_were_read
 from hugeplan.planner.units import format_bytes, format_chance, format_change, with_minus
@@ -275,6 +276,11 @@ def _approve_if(plan: Plan) -> Iterator[str]:
 
 def _do_not_approve_if(plan: Plan) -> Iterator[str]:
     yield "The node's memory or its databases have changed since the sample."
+    for page_bytes in sorted({pool.page_bytes for pool in plan.pools}):
+        pools = [pool for pool in plan.pools if pool.page_bytes == page_bytes and pool.present_pages is not None]
+        if fewer := sum(max(0, (pool.present_pages or 0) - pool.pages) for pool in pools):
+            pages = counted_pages(fewer, page_bytes)
+            yield f"A server that is not described, and is stopped or waits for its restart, needs the {pages} that go."
     for finding in plan.findings:
         if finding.state is State.UNKNOWN:
             yield f"It matters here and is not known: {subject_words(finding.subject)}: {finding.title}."

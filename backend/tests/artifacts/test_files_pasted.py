@@ -117,7 +117,9 @@ def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
         for name in PROGRAMS:
             (bin_ / name).symlink_to(shutil.which(name) or "")
         (bin_ / "runuser").write_text('#!/bin/sh\nshift 3\nexec "$@"\n')
-        (bin_ / "runuser").chmod(0o755)
+        (bin_ / "grub-mkconfig").write_text("for x in ${sysconfdir}/default/grub.d/*.cfg ; do")
+        for name in ("runuser", "grub-mkconfig"):
+            (bin_ / name).chmod(0o755)
     (folder / artifact.filename).write_text(artifact.content)
     subprocess.run(
         [bin_ / "bash", "--norc", "--noprofile"], input=moved(commands, folder), text=True, cwd=folder,
@@ -142,6 +144,18 @@ def test_a_way_back_ends_where_the_install_began(tmp_path: Path, kind: str) -> N
         None
     ] * 2
     assert [one.name for one in place.parent.iterdir() if "before" in one.name] == []
+
+
+def test_where_grub_reads_no_fragment_nothing_is_changed(tmp_path: Path) -> None:
+    """As of GRUB's own program, which Red Hat's and SUSE's distributions have."""
+    grub = ON_THE_NODE["kernel_command_line"]
+    earlier = tmp_path / "own/etc/sysctl.d/60-hugeplan.conf"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("vm.nr_hugepages = 9\n")
+    assert paste(tmp_path, grub, "") is None
+    (tmp_path / "bin/grub-mkconfig").write_text("sysconfdir=/etc; . /etc/default/grub; grub.d")
+    assert paste(tmp_path, grub, grub.install) is None
+    assert earlier.read_text() == "vm.nr_hugepages = 9\n"
 
 
 @pytest.mark.parametrize(

@@ -226,3 +226,13 @@ def test_the_reason_to_do_it_is_the_largest_gain(order: tuple[int, int]) -> None
     )
     assert found.reason.startswith(f"{best.instance}: ")
     assert found.reason in found.gains
+
+
+def test_free_pages_that_go_are_a_condition() -> None:
+    """Found: a second plan gave back the pages of a first one's database, which was stopped."""
+    conditions = verdict(made(pages=20_000)).do_not_approve_if
+    assert [text for text in conditions if "waits for its restart" in text] == [
+        f"A server that is not described, and is stopped or waits for its restart, needs the "
+        f"{20_000 - made().pools[0].pages:,} pages of 2M that go."
+    ]
+    assert not any("waits for its restart" in text for text in verdict(made()).do_not_approve_if)

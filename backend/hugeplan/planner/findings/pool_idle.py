@@ -61,7 +61,10 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
         yield attention(CODE, subject, title, why, fix, evidence=evidence)
     elif more > 0:
         title, why = f"{more:,} reserved pages are not needed", f"{pages} are reserved beyond the plan."
-        fix = f"Set nr_hugepages to {pool.pages}: these pages are free and not reserved."
+        fix = (
+            f"Set nr_hugepages to {pool.pages}: these pages are free and not reserved. Where a server that is "
+            "stopped, or waits for its restart, needs them, describe it first."
+        )
         yield attention(CODE, subject, title, why, fix, evidence=evidence)
     elif not inputs.request.databases and pool.slack_pages:
         size = format_bytes(pool.slack_pages * pool.page_bytes)
