@@ -29,6 +29,7 @@ EXCLUDING = [
     ("postgresql", {"shared_buffers": "8GB", "shared_memory_type": "sysv"}, "shared_memory_type = sysv"),
     ("oracle", {"memory_target": "8G"}, "memory_target"),
     ("oracle", {"sga_target": "8G", "memory_target": "10G"}, "memory_target"),
+    ("oracle", {"sga_target": "8G", "memory_target": "0", "memory_max_target": "10G"}, "memory_max_target"),
     ("oracle", {"sga_target": "8G", "use_large_pages": "FALSE"}, "use_large_pages = FALSE"),
     ("mysql", {"innodb_buffer_pool_size": "8G", "large_pages": "OFF"}, "large_pages = OFF"),
     ("mariadb", {"innodb_buffer_pool_size": "8G", "large_pages": "0"}, "large_pages = OFF"),

@@ -28,6 +28,8 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
             f"-- {sql_comment(item.reason)}",
             f"ALTER SYSTEM SET {item.name} = {one_line(item.value)} SCOPE = SPFILE;",
         ]
+        if item.name == "memory_target":  # a limit of 0 that is set refuses sga_target: ORA-00849
+            lines += ["-- ORA-32010: it was not set.", "ALTER SYSTEM RESET memory_max_target SCOPE = SPFILE;"]
     return Artifact(
         kind=kind,
         filename=name,

@@ -182,8 +182,8 @@ def _advice(sga_bytes: int, context: DemandContext) -> tuple[SettingAdvice, ...]
 
 def _notes(version: str, values: Mapping[str, Value], sga_bytes: int, page_bytes: int) -> tuple[str, ...]:
     notes = ["The PGA stays on base pages."]
-    if integer(values, "memory_target", 0):
-        notes.append("memory_target is set: with automatic memory management no huge page is used.")
+    if name := _automatic(values):
+        notes.append(f"{name} is set: with automatic memory management no huge page is used.")
     mode = str(values.get("use_large_pages", "TRUE"))
     if mode == "FALSE":
         notes.append("use_large_pages = FALSE: no huge page is used until it is changed.")
@@ -207,11 +207,16 @@ def _notes(version: str, values: Mapping[str, Value], sga_bytes: int, page_bytes
     return tuple(notes)
 
 
+def _automatic(values: Mapping[str, Value]) -> str | None:
+    """The parameter that puts the SGA into files of /dev/shm: either does (My Oracle Support, 749851.1)."""
+    return next((name for name in ("memory_target", "memory_max_target") if integer(values, name, 0)), None)
+
+
 def ruled_out(instance: DatabaseInstance) -> str | None:
     """Why the parameters exclude huge pages; None when they do not."""
     values = _TABLE.read(instance.settings)
-    if integer(values, "memory_target", 0):
-        return "memory_target is set: automatic memory management works through /dev/shm, without huge pages"
+    if name := _automatic(values):
+        return f"{name} is set: automatic memory management works through /dev/shm, without huge pages"
     if values.get("use_large_pages") == "FALSE":
         return "use_large_pages = FALSE: the instance asks for no huge page"
     return None
@@ -261,7 +266,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """Only the default size (SHM_HUGETLB). ONLY refuses, TRUE takes what there is."""
     values = _TABLE.read(instance.settings)
     mode = str(values.get("use_large_pages", "TRUE"))
-    off = mode == "FALSE" or instance.page_bytes == 0 or integer(values, "memory_target", 0) > 0
+    off = mode == "FALSE" or instance.page_bytes == 0 or _automatic(values) is not None
     shortage = OnShortage.REFUSE if mode in {"ONLY", "AUTO_ONLY"} else OnShortage.PARTIAL
     return PoolUse(page_sizes_bytes=() if off else (context.default_huge_page_bytes,), on_shortage=shortage)
 
@@ -271,7 +276,7 @@ SETTINGS: Final = (
     settings.size("sga_target", "The SGA that is used."),
     settings.size("db_cache_size", "Least size of the buffer cache."),
     settings.size("memory_target", "Automatic memory management; excludes huge pages."),
-    settings.size("memory_max_target", "Upper limit of memory_target."),
+    settings.size("memory_max_target", "Upper limit of memory_target; excludes huge pages, too."),
     settings.size("pga_aggregate_target", "Private memory of all sessions."),
     settings.size("pga_aggregate_limit", "Hard limit of the PGA."),
     settings.count("processes", "Processes, also of clients.", minimum=6, maximum=65_535),
