@@ -281,6 +281,47 @@ def test_a_changed_setting_of_a_server_on_huge_pages_is_written(
     assert content({**dict.fromkeys(asks, "off"), size: f"200{unit}"}, asks) is not None
 
 
+@pytest.mark.parametrize(
+    ("engine", "kind", "size", "own", "other"),
+    [
+        ("postgresql", "postgresql_conf", "shared_buffers", "db-hugepages.conf", "postgresql.auto.conf"),
+        ("mysql", "my_cnf", "innodb_buffer_pool_size", "zz-db-hugepages.cnf", "command line"),
+        ("mariadb", "mariadb_cnf", "innodb-buffer-pool-size", "zz-db-hugepages.cnf", "60-mine.cnf"),
+    ],
+)
+def test_a_second_file_has_what_the_first_one_set(engine: str, kind: str, size: str, own: str, other: str) -> None:
+    """It took the first one's place without it: the server asked for its old size of a pool that was too small."""
+    asks = "huge_pages" if engine == "postgresql" else "large_pages"
+
+    def lines(source: str | None, planned: str, now: str = "on") -> list[str]:
+        unit = "MB" if engine == "postgresql" else "M"
+        settings = {asks: now, size: f"200{unit}", "max_connections": "60"}
+        sources = dict.fromkeys(settings, "a file") | ({} if source is None else {size: source})
+        if source is None:
+            del sources[size]
+        server = ObservedDatabase(key="s", engine=engine, settings=settings, settings_complete=True, sources=sources)
+        settings = settings | {"max_connections": planned, asks: "on"}
+        database = DatabaseInstance(name="db", engine=engine, runs_as="s", page_bytes=2 * MIB, settings=settings)
+        file = rendered(request_of(database, sample=NodeSample(databases=(server,))))[1].get(kind)
+        text = "" if file is None else file.content.replace("-", "_").replace("'", "")
+        return re.findall(r"^(\w+ = \d+)", text, re.M)
+
+    name = size.replace("-", "_")
+    for source in (own, own.replace("db", "shop"), f"{'x' * 50}-hugepages.conf"[:64], None):
+        assert set(lines(source, "80")) >= {f"{name} = 200", "max_connections = 80"}
+        assert lines(source, "60") == [], "the first file stays, and is right"
+        assert f"{name} = 200" in lines(source, "60", now="off")
+    assert f"{name} = 200" not in lines(other, "80"), "that file stays, too"
+
+
+def test_what_the_planner_sized_is_written_once() -> None:
+    settings = {"shared_buffers": "512MB", "huge_pages": "on"}
+    server = ObservedDatabase(key="s", engine="postgresql", settings=settings)
+    database = replace(postgresql(pool_min_bytes=GIB, pool_max_bytes=2 * GIB, runs_as="s"), settings=settings)
+    content = rendered(request_of(database, sample=NodeSample(databases=(server,))))[1]["postgresql_conf"].content
+    assert re.findall(r"^shared_buffers = .*$", content, re.M) == ["shared_buffers = '2GB'"]
+
+
 def test_who_gives_pages_back_does_it_first() -> None:
     """A PostgreSQL that insists on pages does not start while a server that was planned on base pages holds them."""
     side = DatabaseInstance(

@@ -34,10 +34,13 @@ def per_instance(
     kinds = unique_kinds(kind, (planned.name for _, planned in found))
     for own_kind, (instance, planned) in zip(kinds, found, strict=True):
         server = request.server(planned.runs_as)
-        advice, changed = settings_to_write(instance, planned), changed_settings(instance, server)
-        now = _as_it_runs(instance, server)
+        advice, now = settings_to_write(instance, planned), _as_it_runs(instance, server)
+        said = {item.name for item in advice}
+        changed, kept = (
+            tuple(item for item in own if item.name not in said) for own in changed_settings(instance, server)
+        )
         if changed or any(now.get(_own_name(item.name)) != _plain(item.value) for item in advice):
-            artifact = write(own_kind, instance, planned, advice + changed)
+            artifact = write(own_kind, instance, planned, advice + changed + kept)
             yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
 
 
@@ -100,20 +103,34 @@ def counted_settings(instance: DatabaseInstance, *, texts: bool = True) -> dict[
     return {name: value for name, value in given.items() if name in counted | rule.also_read}
 
 
-def changed_settings(instance: DatabaseInstance, server: ObservedDatabase | None) -> tuple[SettingAdvice, ...]:
-    """Settings that the plan counts with and the running server does not have: without them its pages are wrong."""
+#: In the names of the files that set more than a plan's own advice; a report has 64 characters of a name.
+_OWN_FILE: Final = "-hugepages."
+
+
+def changed_settings(
+    instance: DatabaseInstance, server: ObservedDatabase | None
+) -> tuple[tuple[SettingAdvice, ...], tuple[SettingAdvice, ...]]:
+    """Settings that the plan counts with: without them in its file, its pages are wrong.
+
+    The first ones the running server does not have. The others it has from the file of an earlier plan, whose place the
+    new file takes, or it is not known from where.
+    """
+    changed: list[SettingAdvice] = []
+    kept: list[SettingAdvice] = []
     if server is None or instance.engine not in _TAKES_SETTINGS:
-        return ()
+        return (), ()
     now = {underscored(name): value for name, value in server.settings.items()}
-    return tuple(
-        SettingAdvice(name=name, value=value, reason=_change(now.get(name)))
-        for name, value in counted_settings(instance, texts=False).items()
-        if name not in _NOT_CHANGED and is_setting_value(value) and value != _bare(now.get(name, ""))
-    )
-
-
-def _change(now: str | None) -> str:
-    return "The plan counts with it; " + ("the server has its default." if now is None else f"the server has {now}.")
+    sources = {underscored(name): source for name, source in server.sources.items()}
+    for name, value in counted_settings(instance, texts=False).items():
+        if name in _NOT_CHANGED or not is_setting_value(value):
+            continue
+        if value != _bare(now.get(name, "")):
+            has = f"the server has {now[name]}." if name in now else "the server has its default."
+            changed.append(SettingAdvice(name=name, value=value, reason=f"The plan counts with it; {has}"))
+        elif _OWN_FILE in sources.get(name, _OWN_FILE):
+            reason = "The plan counts with it; no file but an earlier plan's is known to set it."
+            kept.append(SettingAdvice(name=name, value=value, reason=reason))
+    return tuple(changed), tuple(kept)
 
 
 #: What makes an engine ask for the planned pages, and a value that does so and starts without a pool; "" is the plan's

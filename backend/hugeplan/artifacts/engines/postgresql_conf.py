@@ -207,7 +207,7 @@ def _write(
 ) -> Artifact:
     name = f"{slug(planned.name)}-hugepages.conf"
     psql = commands.psql
-    changed = {item.name for item in changed_settings(instance, server)}
+    counted = {item.name for items in changed_settings(instance, server) for item in items}
     wanted = {item.name: item.value for item in advice}
     path = f"{commands.folder}/{name}"
     by_file, notes = _stronger(wanted, server)
@@ -219,7 +219,7 @@ def _write(
         checks = [f"test \"$({psql} 'SHOW data_directory')\" -ef {commands.data}", *commands.guards[1:], *checks]
     lines = [
         *commented(
-            planned, advice, lambda i: f"{i.name} = {_quoted(i.value) if i.name in changed else one_line(i.value)}"
+            planned, advice, lambda i: f"{i.name} = {_quoted(i.value) if i.name in counted else one_line(i.value)}"
         ),
         *notes,
         *_counted_for(instance, wanted),
