@@ -314,6 +314,23 @@ def test_a_second_file_has_what_the_first_one_set(engine: str, kind: str, size: 
     assert f"{name} = 200" not in lines(other, "80"), "that file stays, too"
 
 
+@pytest.mark.parametrize(("engine", "size"), [("postgresql", "shared_buffers"), ("mysql", "innodb_buffer_pool_size")])
+@pytest.mark.parametrize(("source", "is_a_step"), [("command line", False), ("a file", True)])
+def test_what_the_command_line_has_no_step_changes(engine: str, size: str, source: str, *, is_a_step: bool) -> None:
+    """Found: PostgreSQL started with its command line's shared_buffers, of a pool for the file's, and ended."""
+    asks = "huge_pages" if engine == "postgresql" else "large_pages"
+    now = {asks: "on", size: "192MB" if engine == "postgresql" else "192M"}
+    server = ObservedDatabase(
+        key="s", engine=engine, settings=now, sources=dict.fromkeys(now, "a file") | {size: source}
+    )
+    settings = {name: value.replace("192", "128") for name, value in now.items()}
+    database = DatabaseInstance(name="db", engine=engine, runs_as="s", page_bytes=2 * MIB, settings=settings)
+    files = rendered(request_of(database, sample=NodeSample(databases=(server,))))[1].values()
+    own = next(file for file in files if f"{size} = " in file.content.replace("-", "_"))
+    assert own.recommended is (own.path is not None) is is_a_step
+    assert (f"command line has {size}" in own.summary.replace("-", "_")) is not is_a_step
+
+
 def test_what_the_planner_sized_is_written_once() -> None:
     settings = {"shared_buffers": "512MB", "huge_pages": "on"}
     server = ObservedDatabase(key="s", engine="postgresql", settings=settings)

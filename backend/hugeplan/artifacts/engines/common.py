@@ -41,7 +41,11 @@ def per_instance(
         )
         if changed or any(now.get(_own_name(item.name)) != _plain(item.value) for item in advice):
             artifact = write(own_kind, instance, planned, advice + changed + kept)
-            yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
+            if request.reservations.kubernetes:
+                yield in_pod(artifact, instance, planned)
+                continue
+            words = [i.name for i in advice + changed if now.get(_own_name(i.name)) != _plain(i.value)]
+            yield _after_its_words(artifact, words, server)
 
 
 def servers_on_host(plan: Plan, request: PlanRequest, *engines: str) -> int:
@@ -84,6 +88,18 @@ def left_to_a_person(file: Artifact, unit: str, summary: str, verify: str) -> Ar
         rollback=f"# set the previous values and restart {restart}",
         avoid_when="Another server reads the same lines.",
     )
+
+
+def _after_its_words(file: Artifact, changed: Iterable[str], server: ObservedDatabase | None) -> Artifact:
+    """The file, left to a person where the server's command line, which goes before it, has what it changes."""
+    words = {underscored(name) for name, source in server.sources.items() if source == "command line"} if server else ()
+    stronger = [one_line(name) for name in changed if _own_name(name) in words]
+    if server is None or not stronger:
+        return file
+    first = f"The server's command line has {' and '.join(stronger)}, which goes before every file: change it there."
+    if file.path is not None:
+        file = left_to_a_person(file, server.unit or "", file.summary, "socket, for what the lines say")
+    return replace(file, summary=f"{first} {file.summary}")
 
 
 #: Engines whose files take settings by name.

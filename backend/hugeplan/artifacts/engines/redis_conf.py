@@ -32,7 +32,8 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], service: str, port: str) -> Artifact:
     name, owner = f"{slug(planned.name)}-redis.conf", as_owner_of("/etc/redis")  # redis itself on Debian
     line, conf = f"include /etc/redis/{name}", "/etc/redis/redis.conf"
-    include = f'grep -qxF "{line}" {conf} || echo "{line}" >> {conf}'
+    # A last line without its end would take ours into itself.
+    include = f'grep -qxF "{line}" {conf} || printf "\\n%s\\n" "{line}" >> {conf}'
     path, content = (
         f"/etc/redis/{name}",
         "\n".join([*commented(planned, advice, lambda i: f"{i.name} {one_line(i.value)}"), ""]),
