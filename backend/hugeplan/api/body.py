@@ -177,7 +177,8 @@ def _let_it_end(request: Request) -> None:
 
 def _in_small_parts() -> TooLargeError:
     problem = FieldProblem(field="body", value=None, expected="parts of at least 1024 bytes")
-    return TooLargeError("The body comes in too many small parts.", [problem])
+    # What is left of it is read by nobody, so that no request is found behind it.
+    return TooLargeError("The body comes in too many small parts.", [problem], {"Connection": "close"})
 
 
 def _too_slow(limits: BodyLimits) -> BodyTimeoutError:

@@ -143,17 +143,21 @@ def _migrations(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]
 
 _LACKS: Final = """
 SELECT name FROM unnest(%s::text[]) name WHERE NOT EXISTS
-    (SELECT FROM pg_index WHERE indrelid = to_regclass(format('public.%%I', name)) AND indisprimary) ORDER BY 1 LIMIT 3
+    (SELECT FROM pg_index WHERE indrelid = to_regclass(format('public.%%I', name)) AND indisprimary)
+UNION ALL SELECT 'the trigger ' || name FROM unnest(%s::text[]) name WHERE NOT EXISTS
+    (SELECT FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid
+    WHERE tgname = name AND tgenabled <> 'D' AND relnamespace = 'public'::regnamespace)
+ORDER BY 1 LIMIT 3
 """
 """A table with its key: no view has one, nor has a table of a dump that ends before its keys."""
 
 
-def finish(url: str, newest: str, tables: Collection[str]) -> str | None:
+def finish(url: str, newest: str, tables: Collection[str], triggers: Collection[str]) -> str | None:
     """Drop what is aside, when what arrived is whole at the newest migration. Why it is not; None where it is."""
     with connect(url) as connection, connection.transaction():
         if (found := _migrations(connection)) != [newest]:
             return f"it is at migration {', '.join(found) or 'none'} and not at {newest}"
-        if lacks := connection.execute(_LACKS, (list(tables),)).fetchall():
+        if lacks := connection.execute(_LACKS, (list(tables), list(triggers))).fetchall():
             return f"it is no whole backup of hugeplan: it lacks {', '.join(str(name) for (name,) in lacks)}"
         connection.execute("SET LOCAL statement_timeout = 0")  # a backup of what goes may still run
         connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(ASIDE)))

@@ -48,6 +48,10 @@ _CHANGED = {
     "a rule": "CREATE RULE kept AS ON DELETE TO browser_sessions DO INSTEAD NOTHING",
     "a view as a table": "DROP TABLE browser_sessions; CREATE VIEW browser_sessions AS SELECT 1 AS id",
     "a table that is not there": "DROP TABLE webhook_deliveries",
+    "a column that is not there": "ALTER TABLE webhooks DROP COLUMN url",
+    "an index that is not there": "DROP INDEX ix_tokens_machine_id",
+    "a trigger that is not there": "DROP TRIGGER audit_events_append_only ON audit_events",
+    "a trigger that is off": "ALTER TABLE audit_events DISABLE TRIGGER audit_events_append_only",
     "a table without its key": "ALTER TABLE webhook_deliveries DROP CONSTRAINT pk_webhook_deliveries CASCADE",
 }
 """Made in a migrated database."""
@@ -233,7 +237,7 @@ def test_a_full_database_is_refused_and_none_of_its_tables_is_locked(database_ur
 
 def test_views_of_ones_own_are_restored(database_url: str, tmp_path: Path) -> None:
     """A dashboard's view runs in no step of ours, and a backup with one is to be restored."""
-    do(database_url, "CREATE VIEW mine AS SELECT name FROM tokens")
+    do(database_url, "CREATE VIEW mine AS SELECT name FROM tokens; CREATE INDEX mine_too ON tokens (name, role)")
     well(database_url, "backup", str(tmp_path / "backup"))
     well(database_url, "restore", "--replace", str(tmp_path / "backup"))
     assert asked(database_url, "SELECT * FROM mine") == []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from support.server import Server, serving
@@ -198,6 +200,22 @@ def test_a_stream_goes_on_beside_what_is_refused(server: Server) -> None:
             with pytest.raises(TimeoutError):
                 while connection.recv(1 << 16):
                     pass
+
+
+def test_too_small_parts_end_their_connection(server: Server) -> None:
+    """The next request was read and thrown away: the answer had said that its connection stays."""
+    head = f"POST /api/v1/plans/preview HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.admin_token}\r\n"
+    head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with server.connect() as connection, suppress(BrokenPipeError, ConnectionResetError):
+        connection.sendall(head.encode())
+        answer = b""
+        for _ in range(6_000):
+            connection.sendall(b"1\r\n \r\n")
+            if select.select([connection], [], [], 0.0003)[0]:
+                answer = connection.recv(65536)
+                break
+        assert answer.startswith(b"HTTP/1.1 413 "), answer
+        assert b"connection: close\r\n" in answer.lower()
 
 
 def test_what_to_do_is_told_before_a_large_body(server: Server) -> None:
