@@ -17,6 +17,7 @@ from hugeplan.proof import Observation
 
 NEEDED = (
     "pools",
+    "meminfo",
     "numa",
     "thp",
     "cpu",

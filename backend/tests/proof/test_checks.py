@@ -12,7 +12,7 @@ import pytest
 from artifacts.samples import request_of
 from conftest import REPOSITORY
 
-from hugeplan.cli.node_now import boot_counts
+from hugeplan.cli.node_now import observe
 from hugeplan.cli.verify import EXIT_OF, exit_status
 from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan, State
 from hugeplan.planner.plan import plan
@@ -211,6 +211,8 @@ def test_what_writes_counts_after_the_command_line_is_looked_at(tmp_path: Path) 
     """Found: "A reboot reserves the plan again" beside a sysctl.conf of 100 pages, which the next boot ended with."""
     found, report = good()
     pages = pool_of(report)["nr_hugepages"]
+    (meminfo := tmp_path / "proc/meminfo").parent.mkdir()
+    meminfo.write_text("MemTotal: 8388608 kB\nHugepagesize: 2048 kB\n")
     (unit := tmp_path / "etc/systemd/system/sysinit.target.wants/hugeplan-hugepages.service").parent.mkdir(parents=True)
 
     def said(**files: str) -> tuple[State, str]:
@@ -218,8 +220,9 @@ def test_what_writes_counts_after_the_command_line_is_looked_at(tmp_path: Path) 
             path = tmp_path / name.replace("__", "/").replace("_", ".")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        counts = boot_counts(str(tmp_path), report["inventory"])
-        verdict = verify(found, Observation(report["inventory"], report["sample"], counts))
+        now = observe(str(tmp_path))
+        size = {"default_huge_page_bytes": now.inventory.get("default_huge_page_bytes")}
+        verdict = verify(found, Observation(report["inventory"] | size, report["sample"], now.boot_counts))
         (finding,) = (f for f in verdict.findings if f.code == "verify_next_boot")
         return finding.state, f"{finding.title} {finding.reason}"
 
@@ -241,6 +244,16 @@ def test_what_writes_counts_after_the_command_line_is_looked_at(tmp_path: Path) 
     assert said(**script)[0] is State.OK
     unit.touch()
     assert "hugeplan-reserve sets 0 pages" in said()[1]
+    # What the command line does not say, an enabled unit or a file does.
+    report["inventory"]["kernel_command_line"] = "quiet"
+    script = f"reserve 0 hugepages-2048kB {pages}\n"
+    assert said(**{"usr__local__sbin__hugeplan-reserve": script})[0] is State.OK
+    unit.unlink()
+    assert "The command line reserves nothing" in said(etc__sysctl_d__60_conf="")[1]
+    assert said(etc__sysctl_d__60_conf=f"vm.nr_hugepages = {pages}\n")[0] is State.OK
+    meminfo.write_text("MemTotal: 8388608 kB\n")
+    report["inventory"]["kernel_command_line"] = f"default_hugepagesz=2M hugepagesz=2M hugepages={pages}"
+    assert said()[0] is State.UNKNOWN, "a count of pages of a size that nobody read"
 
 
 @pytest.mark.parametrize(("blocks", "state"), [([0] * 10 + [3], State.OK), ([9] * 9 + [0, 0], State.ATTENTION)])

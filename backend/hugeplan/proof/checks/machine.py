@@ -114,18 +114,22 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         title = "The kernel ignores this word of its command line"
         fix = "hugeplan lint --fix writes the words in the right order."
         yield wrong(BOOT, item.word, title, f"{item.word}: {item.reason}.", fix, evidence=(given("word", item.word),))
-    asked = {size: sum(by_node.values()) for size, by_node in found.pools.items()}
-    planned = _planned(plan)
-    later = [*later_counts(plan, observed)]
+    asked = {size: pages for size, by_node in found.pools.items() if (pages := sum(by_node.values()))}
+    files, later = _last_by_size(observed), [*later_counts(plan, observed)]
     yield from later
-    if not asked:
+    # What a file writes later counts, whatever the command line says of that size.
+    left, wanted = (
+        {size: pages for size, pages in counts.items() if pages and size not in files}
+        for counts in (asked, _planned(plan))
+    )
+    if wanted and not asked:
         reason = (
             "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps "
             "them only if one of these is installed."
         )
         fix = "Install one of the plan's files; large pages are sure on the command line only."
         yield attention(BOOT, plan.node, "The command line reserves nothing", reason, fix)
-    elif asked != {size: pages for size, pages in planned.items() if pages}:
+    elif left != wanted:
         title = "The command line reserves something else than the plan"
         reason = (
             "It asks for "
@@ -137,21 +141,28 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         reason = "Whether sysctl.d, tmpfiles.d or a unit sets another count later was not looked at."
         yield ok(BOOT, plan.node, "The command line reserves the plan again", reason)
     elif not found.ignored and not later:
-        reason = "The command line has the planned words, sysctl.d and tmpfiles.d have no other count."
+        reason = "The command line, and after it sysctl.d, tmpfiles.d and hugeplan's unit, end with the planned counts."
         yield ok(BOOT, plan.node, "A reboot reserves the plan again", reason)
 
 
 def later_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
     """One finding for each page size whose last word after the command line is a file with another count."""
-    planned, default = _planned(plan), observed.inventory.get("default_huge_page_bytes")
-    found = ((size or default, path, pages) for path, size, pages in observed.boot_counts or ())
-    last = {size: (path, pages) for size, path, pages in found if size is not None}
-    for size, (path, pages) in last.items():
-        if pages != planned.get(size, 0):
+    planned = _planned(plan)
+    for size, (path, pages) in _last_by_size(observed).items():
+        if size is None:
+            reason = f"{path} sets {pages:,} pages of the default size, which was not observed."
+            yield unknown(BOOT, plan.node, "What a file's count reserves is not known", reason)
+        elif pages != planned.get(size, 0):
             title = "A file sets another count after the command line"
             reason = f"{path} sets {pages:,} pages of {page_label(size)}, {planned.get(size, 0):,} are planned."
             fix = "Take the count out of that file: the next boot ends with it."
             yield attention(BOOT, plan.node, title, reason, fix)
+
+
+def _last_by_size(observed: Observation) -> dict[int | None, tuple[str, int]]:
+    """Page size, None where the default is not known, to the file with the last count after the command line."""
+    default = observed.inventory.get("default_huge_page_bytes")
+    return {size or default: (path, pages) for path, size, pages in observed.boot_counts or ()}
 
 
 def _planned(plan: Plan) -> dict[int, int]:
