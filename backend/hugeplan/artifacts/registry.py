@@ -33,8 +33,9 @@ from hugeplan.artifacts import (
 from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
 from hugeplan.artifacts.boot_writers import others_aside
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
-from hugeplan.artifacts.engines.common import counted_settings, settings_to_write
+from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.owners import Needs, needs, objects, without_room
+from hugeplan.planner.demand import counted_settings
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.recognition.operators import Owner

@@ -16,20 +16,9 @@ from hugeplan.lint.model import Context, PoolFact, Source
 from hugeplan.proof import Observation
 
 NEEDED = (
-    "pools",
-    "meminfo",
-    "numa",
-    "thp",
-    "cpu",
-    "kernel",
-    "boot",
-    "tunables",
-    "buddyinfo",
-    "databases",
-    "processes",
-    "hugetlb_cgroups",
-    "kubelet",
-)
+    "pools", "meminfo", "numa", "thp", "cpu", "kernel", "boot", "tunables", "buddyinfo", "databases", "processes",
+    "hugetlb_cgroups", "kubelet",
+)  # fmt: skip
 
 
 def observe(root: str = "/") -> Observation:

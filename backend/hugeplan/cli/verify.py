@@ -45,7 +45,7 @@ exit status:
   11  a pool is short: the kernel gave less
   12  a pool was lowered under a running server
   13  the pools are allocated, a planned database does not run: install its file and start it
-  14  the pools are allocated, a database still runs on base pages: install its file and restart it
+  14  the pools are allocated, a database runs on base pages or with other settings: install its file and restart it
   15  the pools are allocated, others hold their pages
   16  a database runs on pages of another size
   17  a limit of its container or service is below a database's segment

@@ -18,7 +18,7 @@ from hugeplan.planner.choice.instance_claims import instance_claims, page_cache_
 from hugeplan.planner.choice.optimiser import Selection
 from hugeplan.planner.choice.page_size_candidate import Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
-from hugeplan.planner.demand import engine_named
+from hugeplan.planner.demand import counted_settings, engine_named
 from hugeplan.planner.difference import difference, segment_moves, starting_point
 from hugeplan.planner.findings import findings_of, once_it_fits
 from hugeplan.planner.findings.base import FindingInputs
@@ -226,6 +226,7 @@ def _instance_plan(
         runs_as=runs_as,
         pod=owners.pod_of(runs_as or "", server.unit if server else None) or made_by(p.instance),
         owner_uid=None if server is None else server.owner_uid,
+        counted_settings=counted_settings(p.instance, changeable=True),
     )
 
 

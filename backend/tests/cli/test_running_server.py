@@ -216,7 +216,7 @@ def test_libraries_without_a_rule_are_measured_on_the_running_segment() -> None:
 
 def test_the_file_sets_what_the_plan_counts_with_and_the_server_does_not_have() -> None:
     instance, _ = merged("port=5433,shared_buffers=2GB", BUSY, OTHER)
-    assert [(one.name, one.value) for one in changed_settings(instance, OTHER)[0]] == [("shared_buffers", "2GB")]
+    assert [(one.name, one.value) for one in changed_settings(instance, OTHER)] == [("shared_buffers", "2GB")]
 
 
 def test_a_value_that_the_rule_cannot_read_is_said() -> None:

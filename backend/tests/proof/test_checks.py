@@ -414,6 +414,34 @@ def test_states_are_told_apart_by_their_cause(change: Any, cause: Cause, words: 
     assert (verdict.next_step is None) is (cause in {Cause.IN_FORCE, Cause.NOT_OBSERVED, Cause.OTHER})
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_complete", "said"),
+    [
+        ({"shared_buffers": "4194304kB"}, True, None),  # 100 connections are its default
+        ({"shared_buffers": "'524288'", "max_connections": "100", "huge_pages": "try"}, True, None),
+        (
+            {"shared_buffers": "4GB", "max_connections": "60"},
+            True,
+            "max_connections = 100, its server has 60 (own.conf)",
+        ),
+        ({"max_connections": "100"}, True, "shared_buffers = 4GB, its server has its default"),
+        ({"max_connections": "60"}, False, None),  # what could not be read may say another thing
+    ],
+)
+def test_a_setting_that_the_server_does_not_have_is_not_in_force(
+    settings: dict[str, str], is_complete: bool, said: str | None
+) -> None:
+    """The plan of 80 connections was in force on a server of 60: its file was not installed."""
+    found, report = good()
+    server_of(report)["settings"] = {name: {"value": v, "source": "own.conf"} for name, v in settings.items()}
+    server_of(report)["settings_complete"] = is_complete
+    verdict = verify(found, Observation(report["inventory"], report["sample"]))
+    assert verdict.cause is (Cause.IN_FORCE if said is None else Cause.NOT_RESTARTED)
+    assert [f.reason for f in verdict.findings if f.code == "verify_settings"] == (
+        [] if said is None else [f"The plan counts with {said}."]
+    )
+
+
 def test_every_cause_has_an_exit_status_of_its_own() -> None:
     assert set(EXIT_OF) == set(Cause)
     assert len(set(EXIT_OF.values())) == len(Cause)

@@ -3916,6 +3916,7 @@ export interface components {
          *     and name of the pod that it is in, or of its StatefulSet; with a hyphen at the end, how an operator's pods begin.
          *     ``owner_uid`` is the user that this server ran as.
          *     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
+         *     ``counted_settings``: the given ones that its pages depend on and a file may change, as text; None in an older plan.
          */
         InstancePlan: {
             /** Name */
@@ -3947,6 +3948,10 @@ export interface components {
             pod: string | null;
             /** Owner Uid */
             owner_uid: number | null;
+            /** Counted Settings */
+            counted_settings: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * Inventory

@@ -12,8 +12,8 @@ from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, uniqu
 from hugeplan.artifacts.engines.in_pod import in_pod
 from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
-from hugeplan.planner.demand import SettingKind, engine_named, is_sized
-from hugeplan.planner.demand.settings import underscored
+from hugeplan.planner.demand import counted_settings, differs, engine_named, is_sized
+from hugeplan.planner.demand.settings import plain, underscored
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 from hugeplan.planner.observation.server_owners import ServerOwners
 from hugeplan.recognition.operators import patched
@@ -36,16 +36,15 @@ def per_instance(
         server = request.server(planned.runs_as)
         advice, now = settings_to_write(instance, planned), _as_it_runs(instance, server)
         said = {item.name for item in advice}
-        changed, kept = (
-            tuple(item for item in own if item.name not in said) for own in changed_settings(instance, server)
-        )
-        if changed or any(now.get(_own_name(item.name)) != _plain(item.value) for item in advice):
-            artifact = write(own_kind, instance, planned, advice + changed + kept)
+        changed = changed_settings(instance, server)
+        unlike = [i.name for i in (*advice, *changed) if now.get(_own_name(i.name)) != plain(i.value)]
+        if changed or unlike:
+            others = (item for item in changed_settings(instance, server, kept=True) if item.name not in said)
+            artifact = write(own_kind, instance, planned, (*advice, *others))
             if request.reservations.kubernetes:
                 yield in_pod(artifact, instance, planned)
-                continue
-            words = [i.name for i in advice + changed if now.get(_own_name(i.name)) != _plain(i.value)]
-            yield _after_its_words(artifact, words, server)
+            else:
+                yield _after_its_words(artifact, unlike, server)
 
 
 def servers_on_host(plan: Plan, request: PlanRequest, *engines: str) -> int:
@@ -104,49 +103,33 @@ def _after_its_words(file: Artifact, changed: Iterable[str], server: ObservedDat
 
 #: Engines whose files take settings by name.
 _TAKES_SETTINGS = frozenset({"postgresql", "mysql", "mariadb"})
-#: Not changed by a file: the plan's own advice, and what is chosen once for a data directory.
-_NOT_CHANGED = frozenset({"huge_pages", "large_pages", "wal_segment_size", "innodb_page_size"})
-
-
-def counted_settings(instance: DatabaseInstance, *, texts: bool = True) -> dict[str, str]:
-    """The given settings that the engine's rule counts with, by the engine's spelling; a planner may give any other.
-
-    ``texts`` False: without those that may name what the server loads.
-    """
-    rule = engine_named(instance.engine)
-    counted = {one.name for one in rule.settings if one.matters and (texts or one.kind is not SettingKind.TEXT)}
-    given = {underscored(name): " ".join(_bare(value).split()) for name, value in instance.settings.items()}
-    return {name: value for name, value in given.items() if name in counted | rule.also_read}
-
-
 #: In the names of the files that set more than a plan's own advice; a report has 64 characters of a name.
 _OWN_FILE: Final = "-hugepages."
 
 
 def changed_settings(
-    instance: DatabaseInstance, server: ObservedDatabase | None
-) -> tuple[tuple[SettingAdvice, ...], tuple[SettingAdvice, ...]]:
-    """Settings that the plan counts with: without them in its file, its pages are wrong.
+    instance: DatabaseInstance, server: ObservedDatabase | None, *, kept: bool = False
+) -> tuple[SettingAdvice, ...]:
+    """Settings that the plan counts with and the running server does not have: without them its pages are wrong.
 
-    The first ones the running server does not have. The others it has from the file of an earlier plan, whose place the
-    new file takes, or it is not known from where.
+    ``kept``: those, too, that it has from an earlier plan's file, whose place a new one takes, or nobody knows whence.
     """
-    changed: list[SettingAdvice] = []
-    kept: list[SettingAdvice] = []
     if server is None or instance.engine not in _TAKES_SETTINGS:
-        return (), ()
-    now = {underscored(name): value for name, value in server.settings.items()}
-    sources = {underscored(name): source for name, source in server.sources.items()}
-    for name, value in counted_settings(instance, texts=False).items():
-        if name in _NOT_CHANGED or not is_setting_value(value):
-            continue
-        if value != _bare(now.get(name, "")):
-            has = f"the server has {now[name]}." if name in now else "the server has its default."
-            changed.append(SettingAdvice(name=name, value=value, reason=f"The plan counts with it; {has}"))
-        elif _OWN_FILE in sources.get(name, _OWN_FILE):
-            reason = "The plan counts with it; no file but an earlier plan's is known to set it."
-            kept.append(SettingAdvice(name=name, value=value, reason=reason))
-    return tuple(changed), tuple(kept)
+        return ()
+    now, sources = ({underscored(name): text for name, text in of.items()} for of in (server.settings, server.sources))
+    return tuple(
+        SettingAdvice(name=name, value=value, reason=_change(now.get(name)))
+        for name, value in counted_settings(instance, changeable=True).items()
+        if is_setting_value(value)
+        and (
+            differs(instance.engine, name, value, now.get(name, ""))
+            or (kept and _OWN_FILE in sources.get(name, _OWN_FILE))
+        )
+    )
+
+
+def _change(now: str | None) -> str:
+    return "The plan counts with it; " + ("the server has its default." if now is None else f"the server has {now}.")
 
 
 #: What makes an engine ask for the planned pages, and a value that does so and starts without a pool; "" is the plan's
@@ -169,11 +152,11 @@ def unsaid(instance: DatabaseInstance, planned: InstancePlan, *, sets: bool) -> 
     missing = [] if is_sized_here or is_sized(rule, instance) else [*rule.sized_by[:1]]
     for item in () if sets else settings_to_write(instance, planned):
         name = _bare_name(item.name)
-        milder, now = _ASKS.get(name), _plain(given.get(name, ""))
+        milder, now = _ASKS.get(name), plain(given.get(name, ""))
         if name not in _ASKS:
             is_said = not is_sized_here or item.name != rule.pool_setting
         else:
-            is_said = now == _plain(item.value) if milder is None else now not in {"off", ""}
+            is_said = now == plain(item.value) if milder is None else now not in {"off", ""}
         if not is_said:
             values = dict.fromkeys(value for value in (milder, item.value) if value)
             missing.append(" = ".join(filter(None, (item.name, " or ".join(values)))))
@@ -184,28 +167,16 @@ def _bare_name(name: str) -> str:
     return name.lower().lstrip("-").removeprefix("xx:").lstrip("+")
 
 
-_SAME = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
-
-
 def _as_it_runs(instance: DatabaseInstance, server: ObservedDatabase | None) -> dict[str, str]:
     """Settings before the plan: the running server's where they were read, else as given."""
     known = [instance.settings]
     if server is not None and instance.engine in _TAKES_SETTINGS:
         known = [server.settings] if server.settings_complete else [*known, server.settings]
-    return {_own_name(name): _plain(value) for settings in known for name, value in settings.items()}
+    return {_own_name(name): plain(value) for settings in known for name, value in settings.items()}
 
 
 def _own_name(name: str) -> str:
     return underscored(name.lstrip("-"))
-
-
-def _plain(value: str) -> str:
-    text = _bare(value).lower()
-    return _SAME.get(text, text)
-
-
-def _bare(value: str) -> str:
-    return value.strip().strip("'\"").strip()
 
 
 def settings_to_write(instance: DatabaseInstance, planned: InstancePlan) -> tuple[SettingAdvice, ...]:

@@ -18,12 +18,12 @@ from hugeplan.artifacts.base import APART, Artifact, Restart, all_of, as_user, m
 from hugeplan.artifacts.engines.common import (
     changed_settings,
     commented,
-    counted_settings,
     left_to_a_person,
     per_instance,
     servers_on_host,
     service_of,
 )
+from hugeplan.planner.demand import counted_settings
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
 #: $2 is the last line of the file $1, where no other line beats what it includes; its path is beside $1.
@@ -207,7 +207,7 @@ def _write(
 ) -> Artifact:
     name = f"{slug(planned.name)}-hugepages.conf"
     psql = commands.psql
-    counted = {item.name for items in changed_settings(instance, server) for item in items}
+    counted = {item.name for item in changed_settings(instance, server, kept=True)}
     wanted = {item.name: item.value for item in advice}
     path = f"{commands.folder}/{name}"
     by_file, notes = _stronger(wanted, server)

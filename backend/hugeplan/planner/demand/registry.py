@@ -13,11 +13,13 @@ from hugeplan.planner.demand.base import (
     DemandParts,
     Engine,
     Remarks,
+    SettingKind,
     build_demand,
     closest_hint,
     require_page_size,
 )
 from hugeplan.planner.demand.engines import advice, db2, generic, jvm, mariadb, mysql, oracle, postgresql
+from hugeplan.planner.demand.settings import bare, plain, underscored
 from hugeplan.planner.errors import PageSizeError, PlannerError, UnknownEngineError
 from hugeplan.planner.model import GIB, DatabaseInstance, Demand
 from hugeplan.planner.pages import HUGE_PAGE_SIZES, page_label, usual_default_size
@@ -56,6 +58,31 @@ def engine_named(name: str) -> Engine:
     if engine is None:
         raise UnknownEngineError("engine", name, f"one of {', '.join(ENGINES)}{closest_hint(_plain(name), ENGINES)}")
     return engine
+
+
+#: Not changed by a file: the plan's own advice, and what is chosen once for a data directory.
+_NOT_CHANGED: Final = frozenset({"huge_pages", "large_pages", "wal_segment_size", "innodb_page_size"})
+
+
+def counted_settings(instance: DatabaseInstance, *, changeable: bool = False) -> dict[str, str]:
+    """The given settings that the engine's rule counts with, by the engine's spelling; a planner may give any other.
+
+    ``changeable``: those alone that a plan's file may change, so none that names what the server loads.
+    """
+    rule = engine_named(instance.engine)
+    counted = {one.name for one in rule.settings if one.matters} | rule.also_read
+    if changeable:
+        counted -= _NOT_CHANGED | {one.name for one in rule.settings if one.kind is SettingKind.TEXT}
+    given = {underscored(name): " ".join(bare(value).split()) for name, value in instance.settings.items()}
+    return {name: value for name, value in given.items() if name in counted}
+
+
+def differs(engine: str, name: str, planned: str, has: str | None) -> bool:
+    """Whether a server's setting is another than the planned one. None is its default, which may not be known."""
+    spec = next((one for one in engine_named(engine).settings if one.name == name), None)
+    unit, default = (1, None) if spec is None else (spec.unit_bytes, spec.default)
+    has = default if has is None else has
+    return has is not None and plain(planned, unit) != plain(has, unit)
 
 
 def context_with_page_size(page_bytes: int) -> DemandContext:

@@ -114,6 +114,23 @@ def underscored(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
+def bare(value: str) -> str:
+    """A value without its quotes."""
+    return value.strip().strip("'\"").strip()
+
+
+_SAME: Final = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
+
+
+def plain(value: str, unit_bytes: int = 1) -> str:
+    """A value in one spelling: a switch is on or off, a size in bytes; a number alone counts ``unit_bytes``."""
+    text = bare(value).lower()
+    found = re.fullmatch(r"(\d{1,18}) ?([kmgtp]?)b?", text)
+    if text in _SAME or found is None:
+        return _SAME.get(text, text)
+    return str(int(found[1]) * (1024 ** " kmgtp".index(found[2]) if found[2] else unit_bytes))
+
+
 def optional(values: Mapping[str, Value], name: str) -> int | None:
     """A count or a size that was given; None where it was not."""
     value = values.get(name)

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from hugeplan.planner.demand import ENGINES, engine_named
+from hugeplan.planner.demand import ENGINES, differs, engine_named
+from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.findings import findings_by, pod_limit
 from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding, InstancePlan, Plan, State
@@ -32,6 +33,8 @@ LIMIT = "verify_limit"
 what is wrong is worded as in pod_limit_below_segment."""
 MEMLOCK = "verify_memlock"
 """May a server that locks its segment lock all of it?"""
+SETTINGS = "verify_settings"
+"""Does a server's configuration say what the plan counts its pages with? Asked where all of it could be read."""
 MAPPED = "pages mapped"
 MAX_DIFFERENT_PAIRS = 256
 """Different demands times different servers that are judged where it cannot be told which is which."""
@@ -73,6 +76,8 @@ def check(plan: Plan, observed: Observation) -> Iterable[Finding]:
     yield from _backings(pairs, observed, limits)
     yield from _all_limits(pairs, limits)
     yield from _memlocks(pairs)
+    for instance in plan.instances:
+        yield from _settings(instance, servers[instance.name].server or {})
 
 
 class _Group:
@@ -340,23 +345,18 @@ def _backing(observed: Observation, limits: _Limits, instance: InstancePlan, ser
 
 def _why_other_pages(instance: InstancePlan, server: Server) -> tuple[str, str]:
     """Reason and fix where a server maps another number of pages: its version first, then its settings."""
-    beyond = f"The difference is beyond the rule's error of {instance.demand.error_pages}"
     planned, real = instance.demand.version, server.get("version")
-    again = "Write the plan's settings, or plan again with the server's."
-    if planned is None:
-        return f"{beyond}: its settings are not the plan's.", again
-    if real is None:
+    if planned is not None and real is not None and not _is_version(planned, str(real)):
         return (
-            f"{beyond}: its settings are not the plan's, or its version is not {planned}, which was planned for.",
-            again,
+            f"The plan is for version {planned}, the server is version {real}. Versions divide their shared memory "
+            "differently, so this says nothing about its settings.",
+            f"Give the instance version {real} in the scenario, and plan again.",
         )
-    if _is_version(planned, str(real)):
-        return f"{beyond}: its settings are not the plan's.", again
-    return (
-        f"The plan is for version {planned}, the server is version {real}. Versions divide their shared memory "
-        "differently, so this says nothing about its settings.",
-        f"Give the instance version {real} in the scenario, and plan again.",
-    )
+    why = "its settings are not the plan's"
+    if planned is not None and real is None:
+        why += f", or its version is not {planned}, which was planned for"
+    again = "Write the plan's settings, or plan again with the server's."
+    return f"The difference is beyond the rule's error of {instance.demand.error_pages}: {why}.", again
 
 
 def _is_version(planned: str, real: str) -> bool:
@@ -469,6 +469,25 @@ class _Claims:
             holder=f"of its container: the {counter} limit of {cgroup} is short",
             cgroup=None if "kubepods" in cgroup else cgroup,
         )
+
+
+def _settings(instance: InstancePlan, server: Server) -> Iterable[Finding]:
+    """One finding where its file is to be installed, or what goes before it says something else."""
+    if not server.get("settings_complete"):
+        return
+    read = (server.get("settings") or {}).items()
+    said = {underscored(name): (str(one.get("value")), one.get("source")) for name, one in read}
+    counted = instance.counted_settings or {}
+    own = {item.name: item.value for item in instance.demand.settings if item.name in counted}
+    others = [
+        f"{name} = {value}, its server has {'{} ({})'.format(*said[name]) if name in said else 'its default'}"
+        for name, value in {**counted, **own}.items()
+        if differs(instance.engine, name, value, said.get(name, (None,))[0])
+    ]
+    if others:
+        title, reason = "Its settings are not the plan's", f"The plan counts with {printable('; '.join(others))}."
+        fix = "Install the plan's file for it and restart it, or plan again with the server's settings."
+        yield attention(SETTINGS, instance.name, title, reason, fix, evidence=(because(Cause.NOT_RESTARTED),))
 
 
 def _memlocks(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Finding]:

@@ -83,10 +83,8 @@ def check_kubelet(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield unknown(KUBELET, resource, "Whether the kubelet knows the pool is not known", reason, fix)
         elif (capacity.get(resource) or 0) != pages[0] * size:
             title = "The kubelet started before the pool was changed"
-            reason = (
-                f"It offers {format_bytes(capacity.get(resource) or 0)}, the pool holds "
-                f"{format_bytes(pages[0] * size)}."
-            )
+            offered, held = format_bytes(capacity.get(resource) or 0), format_bytes(pages[0] * size)
+            reason = f"It offers {offered}, the pool holds {held}."
             fix = "Restart the kubelet: it reads the pools at its start only."
             yield wrong(KUBELET, resource, title, reason, fix, evidence=(because(Cause.KUBELET),))
         else:
@@ -124,19 +122,14 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
     )
     if wanted and not asked:
         reason = (
-            "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps "
-            "them only if one of these is installed."
+            "A unit, sysctl.d or tmpfiles.d may write the pools, or a person did: a reboot keeps what is installed."
         )
         fix = "Install one of the plan's files; large pages are sure on the command line only."
         yield attention(BOOT, plan.node, "The command line reserves nothing", reason, fix)
     elif left != wanted:
         title = "The command line reserves something else than the plan"
-        reason = (
-            "It asks for "
-            + ", ".join(f"{pages:,} pages of {page_label(size)}" for size, pages in sorted(asked.items()))
-            + "."
-        )
-        yield attention(BOOT, plan.node, title, reason, "Install the plan's command line.")
+        said = ", ".join(f"{pages:,} pages of {page_label(size)}" for size, pages in sorted(asked.items()))
+        yield attention(BOOT, plan.node, title, f"It asks for {said}.", "Install the plan's command line.")
     elif not found.ignored and observed.boot_counts is None:
         reason = "Whether sysctl.d, tmpfiles.d or a unit sets another count later was not looked at."
         yield ok(BOOT, plan.node, "The command line reserves the plan again", reason)
