@@ -218,6 +218,33 @@ def test_from_plan_to_proof(server: RealServer, pools: PoolFiles, hugeplan: Comm
     assert (status, pools.counts(0, M2).pages) == (0, 0), text
 
 
+@pytest.mark.parametrize("server", [MAJORS[-1]], indirect=True)
+def test_a_second_plan_keeps_what_the_first_one_set(
+    server: RealServer, pools: PoolFiles, hugeplan: Command, tmp_path: Path
+) -> None:
+    """Another setting, installed and rolled back: its file took the first one's place without what that one set."""
+    said = "max_connections = 1600, its server has 1500 (10-busy.conf)"
+    try:
+        for name, flag, words in (
+            ("one", "shared_buffers=200MB", "shared_buffers"),
+            ("two", "max_connections=1600", said),
+        ):
+            plan, out = tmp_path / f"{name}.json", tmp_path / name
+            document = planned(hugeplan, plan, f"port={server.port},{flag},page_size=2M")
+            status, text = hugeplan("apply", str(plan), "--yes")
+            assert (status, words in text) == (6, True), text
+            assert hugeplan("artifacts", str(plan), "--out", str(out))[0] == 0
+            files = next(out.glob("*-postgresql_conf"))
+            shell(file_of(document)["install"], files)
+            verified(hugeplan, plan, 0, "is in force")
+        assert (server.sql("show shared_buffers"), server.sql("show max_connections")) == ("200MB", "1600")
+        shell(file_of(document)["rollback"], files)
+        assert (server.sql("show shared_buffers"), server.sql("show max_connections")) == ("200MB", "1500")
+    finally:
+        server.control("-m", "immediate", "stop")
+        pools.write(0, M2, 0)
+
+
 def test_on_pages_of_1g(server: RealServer, pools: PoolFiles, hugeplan: Command, tmp_path: Path) -> None:
     """The same way on 1G; a plan for 2M then says that the server runs on another size."""
     small, large = tmp_path / "small.json", tmp_path / "large.json"

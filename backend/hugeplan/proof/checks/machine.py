@@ -121,9 +121,7 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         for counts in (asked, _planned(plan))
     )
     if wanted and not asked:
-        reason = (
-            "A unit, sysctl.d or tmpfiles.d may write the pools, or a person did: a reboot keeps what is installed."
-        )
+        reason = "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps only what is installed."
         fix = "Install one of the plan's files; large pages are sure on the command line only."
         yield attention(BOOT, plan.node, "The command line reserves nothing", reason, fix)
     elif left != wanted:
