@@ -188,7 +188,7 @@ def fallback(now: NodeNow) -> Iterable[Finding]:
         shortage += f", of which other pods may use {format_bytes(others)}." if others else "."
         if database.refuses_start:
             title = "It will not start here"
-            reason = f"{shortage} Its settings insist on huge pages."
+            reason = f"{shortage} With fewer it does not start."
             fix = f"{told}." if told else NO_ROOM
             yield finding("silent_fallback", State.WRONG, database.found.subject, title, reason, fix=fix)
         else:

@@ -27,7 +27,7 @@ _FOLLOW_THE_LIMIT: Final = frozenset(one.name for one in OPERATORS if one.switch
 def node_now(node: FoundNode) -> NodeNow:
     """The node with each database's demand as its settings are."""
     context = DemandContext.of_node(node.facts)
-    return NodeNow(node=node, databases=[_database_now(found, context) for found in node.databases])
+    return NodeNow(node=node, databases=[_database_now(node, found, context) for found in node.databases])
 
 
 def claims(now: NodeNow) -> tuple[Claim, ...]:
@@ -77,7 +77,7 @@ def left_idle_bytes(now: NodeNow) -> dict[int, int]:
     return found
 
 
-def _database_now(found: FoundDatabase, context: DemandContext) -> DatabaseNow:
+def _database_now(node: FoundNode, found: FoundDatabase, context: DemandContext) -> DatabaseNow:
     instance = found.instance
     try:
         use = engine_named(instance.engine).pool_use(instance, context)
@@ -95,7 +95,8 @@ def _database_now(found: FoundDatabase, context: DemandContext) -> DatabaseNow:
         found=found,
         demand=demand if demand is not None and demand.wants_pool else None,
         wants_pages=bool(sizes) and _asks(found),
-        refuses_start=use.on_shortage is OnShortage.REFUSE,
+        refuses_start=use.on_shortage is OnShortage.REFUSE
+        and not (use.all_or_none and node.hugetlb_pool_bytes is not None and not node.hugetlb_pool_bytes.get(size)),
     )
 
 

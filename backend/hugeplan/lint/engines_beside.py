@@ -113,7 +113,7 @@ def _below(fact: EngineFact, limit: LimitFact, size: int, demand: Demand, have: 
         grant={name: need},
         limit_bytes=have // size * size,  # a part of a page is said of the file alone
         holder=f"of {limit.name}",
-        refuses_start=asks_for_pages(fact) == "on",
+        refuses_start=ends_when_short(fact),
     )
     return [
         Problem(
@@ -187,6 +187,11 @@ def asks_for_pages(fact: EngineFact) -> str | bool:
     if fact.engine == "jvm":
         return settings.get("uselargepages") == "true" and settings.get("usetransparenthugepages") != "true"
     return settings.get("large_pages", "off").lower() in {"on", "1", "true", "yes"}
+
+
+def ends_when_short(fact: EngineFact) -> bool:
+    """Whether the engine ends where it gets a part of its pages, as ZGC does although it starts without any."""
+    return asks_for_pages(fact) == "on" or ("UseZGC", "true") in fact.settings
 
 
 def is_off(fact: EngineFact) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, asks_for_pages, is_off, wanted
+from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, asks_for_pages, ends_when_short, is_off, wanted
 from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
 from hugeplan.lint.kinds.sysctl import SHRUNK
 from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
@@ -209,8 +209,7 @@ def engines_against_pools(
 
 def _without_pages(fact: EngineFact) -> str:
     """What an engine does that does not get its pages."""
-    settings = {name.lower(): value for name, value in fact.settings}
-    if asks_for_pages(fact) == "on" or settings.get("usezgc") == "true":
+    if ends_when_short(fact):
         return "it does not start"
     if fact.engine == "postgresql":
         return "it runs on base pages and nothing says so"

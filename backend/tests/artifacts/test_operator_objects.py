@@ -285,6 +285,19 @@ def test_no_pod_waits_because_its_request_is_lowered_later_than_its_pool_is_made
     assert withheld_because[1:] == ["", ""]
 
 
+@pytest.mark.parametrize("collector", ["G1", "Z"])
+def test_zgc_is_not_told_that_it_starts_on_a_short_pool(collector: str) -> None:
+    database = DatabaseInstance(name="x", engine="jvm", settings={"Xmx": "8g", f"Use{collector}GC": "on"},
+                                pod_memory_limit_bytes=10 * GIB)  # fmt: skip
+    numa = (NumaNode(id=0, mem_total_bytes=16 * GIB),)
+    request = PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
+                          reservations=Reservations(kubernetes=True))  # fmt: skip
+    why = withheld(plan(request), request) or ""
+    assert "give the engine these settings first" in why
+    assert ("with UseZGC = on only where no page is free" in why) is (collector == "Z")
+    assert ("a value that only asks starts without a pool)" in why) is (collector == "G1")
+
+
 @pytest.mark.parametrize(("own", "beside", "waits"), [(10, None, True), (5, 3, True), (5, 1, False)])
 def test_a_limit_without_a_request_is_the_request(own: int, beside: int | None, *, waits: bool) -> None:
     """Kubernetes makes it the pod's. Found: such a pod counted as asking for nothing, and waited for ever."""

@@ -172,6 +172,14 @@ class TestFallback:
         (one,) = named(answered(node("a"), postgres("pg-0", "a", {**SETTINGS, "huge_pages": "on"})), self.CODE)
         assert (one.state, one.title) == (State.WRONG, "It will not start here")
 
+    @pytest.mark.parametrize(("pool", "starts"), [("0", True), ("1Gi", False)])
+    def test_zgc_does_not_start_on_a_part_of_its_pages(self, pool: str, *, starts: bool) -> None:
+        options = {"name": "ES_JAVA_OPTS", "value": "-Xms4g -Xmx4g -XX:+UseLargePages -XX:+UseZGC"}
+        limits = {"memory": "8Gi", "hugepages-2Mi": "6Gi"}
+        java = container("search", "elasticsearch:8.14.0", limits=limits, env=[options])
+        (one,) = named(answered(node("a", pools={"2Mi": pool}), pod("es-0", "a", java)), self.CODE)
+        assert one.title == ("It silently falls back to base pages" if starts else "It will not start here")
+
     def test_pages_of_other_pods_are_not_there(self) -> None:
         mine = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "2Gi"})
         other = pod("dpdk", "a", container(limits={"memory": "1Gi", "hugepages-2Mi": "3Gi"}))

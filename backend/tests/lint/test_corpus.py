@@ -154,6 +154,18 @@ def test_a_pool_below_a_segment_says_what_the_engine_does(settings: str, does: s
     assert (does is None and not said) or (does is not None and does in said[0])
 
 
+@pytest.mark.parametrize(("collector", "does"), [("G1", "base pages"), ("Z", "the server does not start")])
+def test_a_limit_below_a_heap_says_what_the_collector_does(collector: str, does: str) -> None:
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n    - name: a\n      image: tomcat\n"
+        f"      env: [{{name: JAVA_TOOL_OPTIONS, value: -Xms4g -Xmx4g -XX:+UseLargePages -XX:+Use{collector}GC}}]\n"
+        "      resources: {limits: {memory: 2Gi, hugepages-2Mi: 1Gi}}\n"
+    )
+    (report,) = lint([Source("a.yaml", pod)])
+    (problem,) = (p for p in report.problems if p.rule.id == "limit-below-segment")
+    assert does in problem.message
+
+
 def test_two_engines_draw_from_one_pool() -> None:
     """Each alone has room, both together have not."""
     pool, one = "vm.nr_hugepages = 1500\n", "shared_buffers = 2GB\nhuge_pages = on\nport = 5433\n"

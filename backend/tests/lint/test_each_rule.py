@@ -191,6 +191,11 @@ CLUSTER = (
 
 JVM = (
     case(
+        "ZGC on a short pool",
+        "java -XX:+UseLargePages -XX:+UseZGC -Xmx1g -jar a.jar\n",
+        says=("base pages with a warning where none is free; with too few ZGC does not start, or lowers",),
+    ),
+    case(
         "both kinds of huge pages",
         "java -XX:+UseLargePages -XX:+UseTransparentHugePages -jar a.jar\n",
         "jvm-both-kinds",

@@ -163,6 +163,8 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
     if large and not transparent:
         what = f"base pages up to JDK 21, {what} later" if never else what
         what += " and falls back to base pages with a warning"
+        if "Z" in collectors:
+            what += " where none is free; with too few ZGC does not start, or lowers its largest heap"
     notes.effects.append(f"the JVM uses {what}")
     fact = EngineFact(
         engine="jvm",

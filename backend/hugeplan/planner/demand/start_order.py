@@ -126,7 +126,8 @@ def _start(starter: _Starter, free: dict[int, int]) -> Outcome:
         grants += _map_segment(segment.name, segment.segment_bytes, segment.count, use, free)
     fell_back = sum(grant.mapping_bytes * grant.count for grant in grants if grant.page_bytes is None)
     huge = sum(grant.mapping_bytes * grant.count for grant in grants if grant.page_bytes is not None)
-    refused = fell_back > 0 and use.on_shortage is OnShortage.REFUSE
+    any_free = any(before.get(size) for size in use.page_sizes_bytes)
+    refused = fell_back > 0 and use.on_shortage is OnShortage.REFUSE and (any_free or use.all_or_none is None)
     if refused:
         free.clear()
         free.update(before)  # a server that does not start gives back what it took

@@ -23,22 +23,21 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     may_lack = pages_short(inputs)
     for instance, planned in zip(inputs.request.databases, inputs.instances, strict=True):
         engine = engine_named(planned.engine)
-        insists = inputs.pool_uses[instance.name].on_shortage is OnShortage.REFUSE
-        if not insists or engine.refusal is None:
+        use = inputs.pool_uses[instance.name]
+        refusal = use.all_or_none if use.all_or_none and planned.page_bytes else engine.refusal
+        if use.on_shortage is not OnShortage.REFUSE or refusal is None:
             continue
-        setting, refusing = engine.refusal
+        setting, refusing = refusal
         value = instance.settings.get(setting, refusing)
         if planned.page_bytes is not None and not short and instance.name in may_lack:
             pages = counted_pages(may_lack[instance.name], planned.demand.page_bytes)
             title = "It may not start: its count may be off by more than the slack"
-            why = (
-                f"{setting} = {value} accepts huge pages only, and it may need up to {pages} more than the plan holds."
-            )
+            why = f"{setting} = {value} needs all its huge pages, and may need up to {pages} more than the plan holds."
             fix = "Raise policy.slack_min_pages, or compare with the running server's own count."
             yield attention(CODE, instance.name, title, why, fix, evidence=(given(setting, value),))
             continue
         if planned.page_bytes is not None and not short:
-            reason = f"{setting} = {value} accepts huge pages only, and the plan holds them all."
+            reason = f"{setting} = {value} needs all its huge pages, and the plan holds them all."
             yield ok(CODE, instance.name, "The plan holds the pages without which it does not start", reason)
             continue
         if planned.page_bytes is not None:
@@ -52,5 +51,5 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         else:
             why = "The plan gives it none."
             fix = f"Let the planner choose its page size and make room for it, or change {setting}."
-        title = f"It will not start: {setting} = {value} accepts huge pages only"
+        title = f"It will not start: {setting} = {value} needs all its huge pages"
         yield wrong(CODE, instance.name, title, why, fix, evidence=(given(setting, value),))

@@ -16,8 +16,16 @@ CODE = "silent_fallback"
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance with a pool."""
     for instance, planned in inputs.with_pool:
-        shortage = inputs.pool_uses[instance.name].on_shortage
-        engine = engine_named(planned.engine)
+        use = inputs.pool_uses[instance.name]
+        shortage, engine = use.on_shortage, engine_named(planned.engine)
+        if use.all_or_none:
+            name, on = use.all_or_none
+            value = instance.settings.get(name, on)
+            title = "A short pool stops it, an empty one may go unnoticed"
+            reason = f"{name} = {value}: with a part of its pages free it does not start, with none it uses base pages."
+            fix = "Check the pool's free pages before each start, and the server's log after it."
+            yield attention(CODE, instance.name, title, reason, fix, evidence=(given(name, value),))
+            continue
         setting, refusing = engine.refusal or (None, None)
         if shortage is OnShortage.REFUSE and engine.refusal is None:
             title = "Whether a short pool is noticed is not known"

@@ -70,6 +70,16 @@ def test_try_falls_back_silently() -> None:
     assert pg.fell_back_bytes > 8 * GIB
 
 
+@pytest.mark.parametrize(("collector", "free", "starts"), [("Z", 4250, False), ("Z", 4096, True), ("G1", 4250, True)])
+def test_zgc_does_not_start_on_what_another_left_of_its_pages(collector: str, free: int, starts: bool) -> None:
+    first = DatabaseInstance(name="a", engine="generic", settings={"segment_size": "8GiB"}, page_bytes=2 * MIB)
+    second = DatabaseInstance(name="j", engine="jvm", settings={"Xmx": "1g", "gc": collector})
+    _, outcome = started((first, second), {2 * MIB: free}, NODE).outcomes
+    assert outcome.starts is starts
+    assert ("does not start" in outcome.text) is not starts
+    assert outcome.fell_back_bytes
+
+
 def test_losing_orders_are_found() -> None:
     losing = losing_orders((POSTGRESQL, MARIADB), {GIB: 10, 2 * MIB: 6000}, NODE)
     assert [run.order for run in losing] == [("maria", "pg")]

@@ -47,6 +47,9 @@ def finding(code: str, where: NodeFacts, *databases: DatabaseInstance, policy: P
         ("oracle", {"sga_target": "2G", "use_large_pages": "ONLY"}, "db will not start"),
         ("oracle", {"sga_target": "2G"}, "takes what there is and base pages for the rest"),
         ("mysql", {"innodb_buffer_pool_size": "2G"}, "falls back mapping by mapping"),
+        ("jvm", {"Xmx": "2g", "gc": "G1"}, "falls back mapping by mapping"),
+        ("jvm", {"Xmx": "2g", "gc": "Z"}, "db will not start, and all 907 pages"),
+        ("jvm", {"-Xmx": "2g", "-XX:+UseZGC": "true"}, "db will not start"),
     ],
 )
 def test_a_partly_given_pool_says_what_the_engine_will_do(
@@ -56,6 +59,22 @@ def test_a_partly_given_pool_says_what_the_engine_will_do(
     found = finding("pool_short", node(907), database)
     assert found.state is State.WRONG
     assert consequence in found.reason
+
+
+def test_zgc_ends_on_a_part_of_its_pages_and_starts_where_none_is_free() -> None:
+    """Measured with JDK 17 and 25: exit status 1 with too few pages, base pages and a warning with none."""
+    database = DatabaseInstance(name="db", engine="jvm", settings={"Xmx": "2g", "UseZGC": "on"}, page_bytes=2 * MIB)
+    found = finding("silent_fallback", node(907), database)
+    assert found.state is State.ATTENTION
+    assert found.title == "A short pool stops it, an empty one may go unnoticed"
+    assert "UseZGC = on" in found.reason
+    said = finding("will_not_start", node(907), database)
+    assert (said.state, said.title) == (State.OK, "The plan holds the pages without which it does not start")
+    assert "UseZGC = on needs all its huge pages" in said.reason
+    said = finding("will_not_start", node(907), replace(database, settings={"Xmx": "90g", "gc": "Z"}))
+    assert (said.state, said.title) == (State.WRONG, "It will not start: gc = Z needs all its huge pages")
+    codes = {f.code for f in plan(PlanRequest(node=node(0), databases=(replace(database, page_bytes=0),))).findings}
+    assert "will_not_start" not in codes, "with no page at all it starts"
 
 
 def test_a_pool_that_lacks_only_slack_has_no_consequence() -> None:
