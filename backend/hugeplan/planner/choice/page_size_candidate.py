@@ -192,6 +192,7 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
         memory_score=100.0 * (returned - idle) / node.mem_total_bytes,
         operation_score=operation,
         obstacle=ruled_out(setting.engine, setting.instance)
+        or setting.engine.ends_with(setting.instance, size)
         or obstacle(node, setting.engine, setting.policy, demand, gigantic=gigantic),
         smaller=smaller,
         left_on_base_bytes=on_base,

@@ -151,6 +151,7 @@ class Engine:
         named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
         size_setting: the setting that names it.
         ruled_out: the sentence why an instance's settings exclude huge pages; None when they do not.
+        ends_with: the sentence why an instance does not start with pages of a size in bytes; None where it does.
         possible: memory that its settings allow beyond what is planned; None where they bound nothing.
         accesses: what one operation accesses in shared memory.
         published: published gains by operation class.
@@ -180,6 +181,7 @@ class Engine:
     size_setting: str = ""
     process_per_connection: bool = False
     ruled_out: Callable[[DatabaseInstance], str | None] = lambda _: None
+    ends_with: Callable[[DatabaseInstance, int], str | None] = lambda *_: None
     possible: Callable[[DatabaseInstance, DemandContext], PossibleMemory | None] = lambda *_: None
     accesses: Callable[[DatabaseInstance, Demand], AccessProfile] = generic_lookup
     published: Mapping[str, PublishedGain] = field(default_factory=dict)

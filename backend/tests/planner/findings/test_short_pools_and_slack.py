@@ -77,6 +77,28 @@ def test_zgc_ends_on_a_part_of_its_pages_and_starts_where_none_is_free() -> None
     assert "will_not_start" not in codes, "with no page at all it starts"
 
 
+@pytest.mark.parametrize(
+    ("facts", "settings", "asked", "size"),
+    [
+        ({}, {}, None, 2 * MIB),
+        ({}, {}, GIB, GIB),
+        ({}, {"LargePageSizeInBytes": "1g"}, None, None),
+        ({"arch": "ppc64le", "base_page_bytes": 64 << 10, "default_huge_page_bytes": 16 * MIB,
+          "huge_page_sizes_bytes": (16 * MIB, 16 * GIB)}, {}, None, None),
+    ],
+)  # fmt: skip
+def test_zgc_gets_pages_of_2m_or_is_told_that_it_ends(
+    facts: dict[str, object], settings: dict[str, str], asked: int | None, size: int | None
+) -> None:
+    """JDK 17 and 25 end with "Incompatible large page size": such a plan kept the database down after its reboot."""
+    where = replace(node(0), numa=(NumaNode(id=0, mem_total_bytes=1024 * GIB),), **facts)  # type: ignore[arg-type]
+    database = DatabaseInstance(name="db", engine="jvm", settings={"Xmx": "512g", "UseZGC": "on", **settings})
+    found = plan(PlanRequest(node=where, databases=(replace(database, page_bytes=asked),)))
+    assert found.instances[0].page_bytes == size
+    wrong = [f.reason for f in found.findings if f.code == "page_size_not_available" and f.state is State.WRONG]
+    assert wrong == (["ZGC does not start with pages of 1G, it takes those of 2M alone."] if size == GIB else [])
+
+
 def test_a_pool_that_lacks_only_slack_has_no_consequence() -> None:
     database = DatabaseInstance(name="db", engine="postgresql", settings={"shared_buffers": "2GB"}, page_bytes=2 * MIB)
     needed = plan(PlanRequest(node=node(0), databases=(database,))).pools[0].demand_pages

@@ -40,7 +40,7 @@ from hugeplan.planner.model import (
     Range,
     SettingAdvice,
 )
-from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
 from hugeplan.planner.units import format_mysql_bytes, parse_jvm_bytes
 
 VERSIONS: Final = ("25", "24", "23", "22", "21", "20", "19", "18", "17", "11", "8")
@@ -228,7 +228,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
             error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes, sizes),
             settings=_advice(page_bytes, heap_bytes, basis),
             fits=_fits(heap_bytes, page_bytes),
-            notes=_notes(collector, also, page_bytes, basis),
+            notes=_notes(collector, also, page_bytes, basis, ends_with(instance, page_bytes)),
         )
         if huge
         else Remarks(),
@@ -292,7 +292,9 @@ def _fits(heap_bytes: int, page_bytes: int) -> tuple[FitSuggestion, ...]:
     return whole_page_fits("Xmx", "heap", heap_bytes, page_bytes, lambda size: format_mysql_bytes(size).lower())
 
 
-def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int, basis: str | None) -> tuple[str, ...]:
+def _notes(
+    collector: str, also: tuple[tuple[int, int], ...], page_bytes: int, basis: str | None, refused: str | None
+) -> tuple[str, ...]:
     notes = [f"Collector {collector}; the heap is reserved up to Xmx at start."]
     if basis is not None:
         notes.append(f"No Xmx is given, so the heap is {basis}.")
@@ -300,7 +302,8 @@ def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int, b
         notes.append(f"Code cache and side tables take {counted_pages(pages, size)} where such a pool exists.")
     if collector == "Z":
         notes.append("ZGC's wiki advises an eighth more than the heap (18 GiB for 16 GiB) for what is not heap.")
-        notes.append("ZGC does not start with a part of its pages, or lowers its largest heap; with none it does.")
+        short = "ZGC does not start with a part of its pages, or lowers its largest heap; with none it does."
+        notes.append(f"{refused}." if refused else short)
     elif page_bytes >= GIB:
         notes.append("Without the pages the JVM falls back to smaller pages with only a warning.")
     return tuple(notes)
@@ -310,6 +313,13 @@ def ruled_out(instance: DatabaseInstance) -> str | None:
     """Why the options exclude huge pages; None when they do not."""
     off = _TABLE.read(instance.settings).get("UseLargePages") is False
     return "-XX:-UseLargePages: the JVM asks for no huge page" if off else None
+
+
+def ends_with(instance: DatabaseInstance, page_bytes: int) -> str | None:
+    """ZGC takes pages of 2M alone: JDK 17 and 25 end with others (zPhysicalMemoryBacking_linux.cpp)."""
+    is_z = collector_of(instance, _TABLE.read(instance.settings), DemandContext()) == "Z"
+    said = f"ZGC does not start with pages of {page_label(page_bytes)}, it takes those of 2M alone"
+    return said if is_z and page_bytes != 2 * MIB else None
 
 
 def named_size(instance: DatabaseInstance) -> int | None:
@@ -388,6 +398,7 @@ ENGINE: Final = Engine(
     maps_as_it_grows="UseZGC",
     pool_step=pool_step,
     ruled_out=ruled_out,
+    ends_with=ends_with,
     published={"oltp": SPECJBB},
     aliases=("java", "openjdk", "hotspot"),
     summary="Heap, code cache and the collector's tables.",
