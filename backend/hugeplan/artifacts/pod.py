@@ -25,7 +25,6 @@ from hugeplan.artifacts.base import (
 from hugeplan.artifacts.engines.common import unsaid
 from hugeplan.artifacts.engines.in_pod import pod_names
 from hugeplan.artifacts.owners import Needs, limits_field, made_once, needs, saved_once
-from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import huge_page_sizes, kubernetes_resource_name
@@ -69,8 +68,7 @@ def never_scheduled(plan: Plan, request: PlanRequest) -> str | None:
     None: nobody's. Its pod would wait for ever. Without a pool an engine that only asks runs on: its settings go first.
     """
     asked = sum(_requested(one.request_bytes, one.limit_bytes) * one.count for one in request.tenants)
-    staying, starts = "", ""
-    context = DemandContext.of_node(request.node)
+    staying = ""
     for instance, planned in zip(request.databases, plan.instances, strict=True):
         request_bytes = _requested(instance.pod_memory_request_bytes, instance.pod_memory_limit_bytes)
         if planned.page_bytes:
@@ -79,8 +77,6 @@ def never_scheduled(plan: Plan, request: PlanRequest) -> str | None:
             missing = unsaid(instance, planned, sets=found is not None and not found[1].option_file)
             if missing and lowered < request_bytes:
                 staying = f"{one_line(planned.name)} stays until the input says {_all(missing)}"
-                whole = engine_named(instance.engine).pool_use(instance, context).all_or_none
-                starts = f"with {' = '.join(whole)} only where no page is free" if whole else starts
             else:
                 request_bytes = lowered
         asked += request_bytes
@@ -89,7 +85,7 @@ def never_scheduled(plan: Plan, request: PlanRequest) -> str | None:
     return (
         f"The memory request of {staying}, and {one_line(plan.node)} will offer {format_bytes(offered)} of the"
         f" {format_bytes(asked)} requested: give the engine these settings first (a value that only asks starts without"
-        f" a pool{starts and ', '}{starts}), then plan with them"
+        " a pool, a JVM with ZGC only where no page is free), then plan with them"
     )
 
 

@@ -1,15 +1,16 @@
-"""An engine's settings beside the container that runs it: what it asks for, and whether the limit holds it."""
+"""An engine's settings beside its container or the pools: what it asks for, and whether limit or pools hold it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from hugeplan.lint.kinds.postgresql_conf import mode_of
-from hugeplan.lint.model import Context, Edit, EngineFact, LimitFact, Notes, Problem, Rule, Severity, wrong
+from hugeplan.lint.model import Context, Edit, EngineFact, LimitFact, Notes, Problem, Rule, Severity, attention, wrong
 from hugeplan.planner.demand import DemandContext, demand_of, engine_named
+from hugeplan.planner.demand.engines.mysql import CPUS_UNKNOWN
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.findings import findings_by, pod_limit, what_is_wrong
 from hugeplan.planner.findings.base import Claim, Facts
@@ -43,6 +44,19 @@ OTHER_SIZE: Final = wrong(
     "limit-of-another-size", "The limit must be of the page size that the engine asks for.", CGROUP
 )
 
+POOL_BELOW: Final = wrong(
+    "pool-below-segment",
+    "A pool holds every mapping that is asked of it: the memory beside the buffers counts too, and each mapping is "
+    "rounded up to whole pages.",
+    "mm/hugetlb.c hugetlb_reserve_pages(); the engines' own rules (docs/engines.md)",
+)
+
+MAY_BE_SHORT: Final = attention(
+    "pages-may-be-short",
+    "From 8.4 on the processors say how many instances round MySQL's pool up: where they are not known, neither is it.",
+    "MySQL 8.4 Reference Manual, innodb_buffer_pool_instances",
+)
+
 
 def check_engine(file: int, fact: EngineFact, limits: Limits, found: list[Notes], context: Context) -> None:
     """The engine of a file against the container that runs it."""
@@ -73,9 +87,7 @@ def check_engine(file: int, fact: EngineFact, limits: Limits, found: list[Notes]
         return  # of a request that is enough its missing limit is said
     refuses = asks_for_pages(fact) == "on"
     what_then = " and does not start without them." if refuses else ": it falls back or dies with a Bus error."
-    said = (
-        f"{limit.name} has no huge page limit, but its {title} asks for {counted_pages(demand.pages, size)}{what_then}"
-    )
+    said = f"{limit.name} has no huge page limit, but its {title} asks for {_counted([demand], size)}{what_then}"
     where_to = "under requests and limits" if asked else "under limits, beside cpu or memory"
     fix = f"Write {name}: {format_kubernetes_bytes(need)} {where_to}."
     found[where].problem(MISSING, limit.position, limit.name, said, fix)
@@ -105,6 +117,10 @@ def _below(fact: EngineFact, limit: LimitFact, size: int, demand: Demand, have: 
     text = format_kubernetes_bytes(need)
     places = next((places for quantity, places in limit.quantities if quantity == size), ())
     edits = tuple(Edit(place.start, place.end, text) for place in places)
+    needs = f" It needs {_counted([demand], size)}." if demand.error_pages else ""
+    if demand.pages * size <= have < need and CPUS_UNKNOWN in needs:
+        said, fix = f"{limit.name}:{needs}", f"Write {name}: {text}."
+        return [Problem(rule=MAY_BE_SHORT, position=limit.position, subject=name, message=said, fix=fix)]
     claim = Claim(
         subject=f"{name}: {format_kubernetes_bytes(have)}",
         engine=fact.engine,
@@ -113,19 +129,27 @@ def _below(fact: EngineFact, limit: LimitFact, size: int, demand: Demand, have: 
         grant={name: need},
         limit_bytes=have // size * size,  # a part of a page is said of the file alone
         holder=f"of {limit.name}",
-        refuses_start=ends_when_short(fact),
+        refuses_start=_ends_when_short(fact),
     )
     return [
         Problem(
             rule=_rule_of(finding),
             position=edits[0].start if edits else limit.position,
             subject=finding.subject,
-            message=f"{limit.name}: {finding.title[0].lower()}{finding.title[1:]}. {finding.reason}",
+            message=f"{limit.name}: {finding.title[0].lower()}{finding.title[1:]}. {finding.reason}{needs}",
             fix=finding.fix or "",
             edits=edits if finding.code == pod_limit.CODE else (),
         )
         for finding in what_is_wrong(findings_by(Facts(claims=(claim,))))
     ]
+
+
+def _counted(demands: Sequence[Demand], size: int) -> str:
+    """The pages that are needed; where their count is not sure, also up to how many, and why."""
+    need, more = sum(demand.pages for demand in demands), sum(demand.error_pages for demand in demands)
+    is_open = any(CPUS_UNKNOWN in note for demand in demands for note in demand.notes)
+    why = f"the {CPUS_UNKNOWN} and innodb_buffer_pool_instances is not set" if is_open else "its rule is not exact"
+    return counted_pages(need, size) + (f", up to {need + more:,}, since {why}" if more else "")
 
 
 def _rule_of(finding: Finding) -> Rule:
@@ -189,7 +213,7 @@ def asks_for_pages(fact: EngineFact) -> str | bool:
     return settings.get("large_pages", "off").lower() in {"on", "1", "true", "yes"}
 
 
-def ends_when_short(fact: EngineFact) -> bool:
+def _ends_when_short(fact: EngineFact) -> bool:
     """Whether the engine ends where it gets a part of its pages, as ZGC does although it starts without any."""
     return asks_for_pages(fact) == "on" or ("UseZGC", "true") in fact.settings
 
@@ -256,3 +280,40 @@ def _page_bytes(fact: EngineFact, limit: LimitFact, context: Context) -> int | N
         return max(granted)
     # Nothing names a size: the default one. Where it is not known, the one the pod has is taken for it.
     return granted[0] if context.default_page_bytes is None and len(granted) == 1 else default
+
+
+def engines_against_pools(
+    facts: Sequence[tuple[int, object]], pools: Mapping[int, int], found: list[Notes], context: Context
+) -> None:
+    """Engines outside of pods that ask for huge pages, against the pool that the files reserve for all of them."""
+    if not pools:
+        return
+    asked: dict[int, list[tuple[int, EngineFact, Demand]]] = {}
+    bare = LimitFact(name="", hugepages=(), memory_bytes=None, position=0)
+    for i, fact in facts:
+        if isinstance(fact, EngineFact) and fact.owner is None and asks_for_pages(fact):
+            wants = wanted(fact, bare, context)
+            if wants is not None:
+                asked.setdefault(wants[0], []).append((i, fact, wants[1]))
+    for size, engines in asked.items():
+        demands = [demand for _, _, demand in engines]
+        have, need, needs = pools.get(size, 0) // size, sum(demand.pages for demand in demands), _counted(demands, size)
+        room = need + sum(demand.error_pages for demand in demands)
+        if have >= (room if CPUS_UNKNOWN in needs else need):
+            continue
+        file, fact, _ = max(engines, key=lambda one: one[2].pages)
+        titles = ", ".join(dict.fromkeys(engine_named(one.engine).title for _, one, _ in engines))
+        verb = "needs" if len(engines) == 1 else "need together"
+        said = f"{titles} {verb} {needs}; the pool of these files has {have:,}: with too few {_without_pages(fact)}."
+        fix = f"Reserve {room:,} or more pages of {page_label(size)}."
+        rule = POOL_BELOW if need > have else MAY_BE_SHORT
+        found[file].problem(rule, min((place for _, place in fact.positions), default=0), titles, said, fix)
+
+
+def _without_pages(fact: EngineFact) -> str:
+    """What an engine does that does not get its pages."""
+    if _ends_when_short(fact):
+        return "it does not start"
+    if fact.engine == "postgresql":
+        return "it runs on base pages and nothing says so"
+    return "it runs on base pages after a warning in its log"

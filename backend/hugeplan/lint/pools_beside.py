@@ -1,4 +1,4 @@
-"""Pools beside what draws from them: counts that replace each other, limits of pods, engines without a pod."""
+"""Pools beside what draws from them: counts that replace each other, limits of pods."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, asks_for_pages, ends_when_short, is_off, wanted
+from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, is_off
 from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
 from hugeplan.lint.kinds.sysctl import SHRUNK
 from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
 from hugeplan.lint.model import Context, EngineFact, LimitFact, Notes, PoolFact, Reading, attention, wrong
-from hugeplan.planner.demand import engine_named
-from hugeplan.planner.model import Demand
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_bytes
-
-POOL_BELOW: Final = wrong(
-    "pool-below-segment",
-    "A pool holds every mapping that is asked of it: the memory beside the buffers counts too, and each mapping is "
-    "rounded up to whole pages.",
-    "mm/hugetlb.c hugetlb_reserve_pages(); the engines' own rules (docs/engines.md)",
-)
 
 NO_LIMIT_ON_POOL: Final = wrong(
     "pool-without-limit",
@@ -50,8 +41,6 @@ SUM_ABOVE_POOL: Final = attention(
 
 #: systemd-sysctl and sysctl --system read the files by their names; /etc/sysctl.conf is linked as 99-sysctl.conf.
 _ORDER: Final = {"sysctl.conf": "99-sysctl.conf"}
-
-_BARE: Final = LimitFact(name="", hugepages=(), memory_bytes=None, position=0)
 
 
 def overridden(names: Sequence[str], files: Sequence[Sequence[Reading]], found: list[Notes]) -> frozenset[int]:
@@ -178,39 +167,3 @@ def without_limit(
             f"Write {kubernetes_resource_name(size)} under limits, with room for the shared memory, or keep "
             "the pod off nodes with a pool.",
         )
-
-
-def engines_against_pools(
-    files: Sequence[Sequence[Reading]], pools: Mapping[int, int], found: list[Notes], context: Context
-) -> None:
-    """Engines outside of pods that ask for huge pages, against the pool that the files reserve for all of them."""
-    if not pools:
-        return
-    asked: dict[int, list[tuple[int, EngineFact, Demand]]] = {}
-    for i, readings in enumerate(files):
-        for fact in (f for r in readings for f in r.facts if isinstance(f, EngineFact) and f.owner is None):
-            wants = wanted(fact, _BARE, context) if asks_for_pages(fact) else None
-            if wants is not None:
-                asked.setdefault(wants[0], []).append((i, fact, wants[1]))
-    for size, engines in asked.items():
-        have, need = pools.get(size, 0) // size, sum(demand.pages for _, _, demand in engines)
-        if need <= have:
-            continue
-        room = need + sum(demand.error_pages for _, _, demand in engines)
-        file, fact, _ = max(engines, key=lambda one: one[2].pages)
-        titles = ", ".join(dict.fromkeys(engine_named(one.engine).title for _, one, _ in engines))
-        verb = "needs" if len(engines) == 1 else "need together"
-        said = (
-            f"{titles} {verb} {counted_pages(need, size)}; the pool of these files has {have}: {_without_pages(fact)}."
-        )
-        fix = f"Reserve {room} or more pages of {page_label(size)}."
-        found[file].problem(POOL_BELOW, min((place for _, place in fact.positions), default=0), titles, said, fix)
-
-
-def _without_pages(fact: EngineFact) -> str:
-    """What an engine does that does not get its pages."""
-    if ends_when_short(fact):
-        return "it does not start"
-    if fact.engine == "postgresql":
-        return "it runs on base pages and nothing says so"
-    return "it runs on base pages after a warning in its log"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hugeplan.lint.engines_beside import Limits, asks_for_pages, check_engine
+from hugeplan.lint.engines_beside import Limits, asks_for_pages, check_engine, engines_against_pools
 from hugeplan.lint.model import (
     Context,
     DefaultSizeFact,
@@ -20,13 +20,7 @@ from hugeplan.lint.model import (
     Reading,
     attention,
 )
-from hugeplan.lint.pools_beside import (
-    engines_against_pools,
-    hugetlb_pool_bytes,
-    limits_against_pools,
-    overridden,
-    without_limit,
-)
+from hugeplan.lint.pools_beside import hugetlb_pool_bytes, limits_against_pools, overridden, without_limit
 from hugeplan.planner.demand.engines.mysql import MMAP_SINCE
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes, parse_mysql_bytes
@@ -74,7 +68,7 @@ def together(names: Sequence[str], files: Sequence[Sequence[Reading]], context: 
         limits_against_pools(limits, pools, found)
         without_limit(files, beside, pools, found)
     else:
-        engines_against_pools(files, pools, found, context)
+        engines_against_pools(facts, pools, found, context)
     buffers = _largest_buffers([fact for _, fact in facts if isinstance(fact, EngineFact)])
     for i, fact in facts:
         if isinstance(fact, MemlockFact):

@@ -282,20 +282,8 @@ def test_no_pod_waits_because_its_request_is_lowered_later_than_its_pool_is_made
         withheld_because.append(withheld(found.plan, found.request) or "")
         assert (render(found.plan, found.request) == ()) is bool(withheld_because[-1])
     assert "The memory request of db-0 stays until the input says large_pages = ON, and" in withheld_because[0]
+    assert "starts without a pool, a JVM with ZGC only where no page is free)" in withheld_because[0]
     assert withheld_because[1:] == ["", ""]
-
-
-@pytest.mark.parametrize("collector", ["G1", "Z"])
-def test_zgc_is_not_told_that_it_starts_on_a_short_pool(collector: str) -> None:
-    database = DatabaseInstance(name="x", engine="jvm", settings={"Xmx": "8g", f"Use{collector}GC": "on"},
-                                pod_memory_limit_bytes=10 * GIB)  # fmt: skip
-    numa = (NumaNode(id=0, mem_total_bytes=16 * GIB),)
-    request = PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
-                          reservations=Reservations(kubernetes=True))  # fmt: skip
-    why = withheld(plan(request), request) or ""
-    assert "give the engine these settings first" in why
-    assert ("with UseZGC = on only where no page is free" in why) is (collector == "Z")
-    assert ("a value that only asks starts without a pool)" in why) is (collector == "G1")
 
 
 @pytest.mark.parametrize(("own", "beside", "waits"), [(10, None, True), (5, 3, True), (5, 1, False)])

@@ -154,6 +154,47 @@ def test_a_pool_below_a_segment_says_what_the_engine_does(settings: str, does: s
     assert (does is None and not said) or (does is not None and does in said[0])
 
 
+@pytest.mark.parametrize(
+    ("pages", "instances", "rules"),
+    [(100, "", "pool-below-segment"), (5000, "", "pages-may-be-short"), (6138, "", ""),
+     (5000, "innodb_buffer_pool_instances = 8\n", "")],
+)  # fmt: skip
+def test_a_pool_that_unknown_processors_may_make_short_is_told_both_counts_and_why(
+    pages: int, instances: str, rules: str
+) -> None:
+    own = f"[mysqld]\nlarge-pages\ninnodb_buffer_pool_size = 8G\n{instances}"
+    report, _ = lint([Source("my.cnf", own), Source("60.conf", f"vm.nr_hugepages = {pages}\n")])
+    assert [p.rule.id for p in report.problems] == ([rules] if rules else [])
+    for problem in report.problems:
+        assert "4,224 pages of 2M, up to 6,138, since the processors are not known and innodb" in problem.message
+        assert problem.fix == "Reserve 6,138 or more pages of 2M."
+
+
+@pytest.mark.parametrize(
+    ("limit", "rule"),
+    [
+        ("", "limit-missing"),
+        ("hugepages-2Mi: 2Gi, ", "limit-below-segment"),
+        ("hugepages-2Mi: 10Gi, ", "pages-may-be-short"),
+        ("hugepages-2Mi: 12276Mi, ", None),
+    ],
+)
+def test_a_limit_that_unknown_processors_may_make_short_is_told_both_counts_and_why(
+    limit: str, rule: str | None
+) -> None:
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n    - name: a\n      image: mysql:8.4\n"
+        "      args: [--large-pages, --innodb-buffer-pool-size=8G]\n"
+        f"      resources: {{limits: {{{limit}memory: 2Gi}}}}\n"
+    )
+    (report,) = lint([Source("a.yaml", pod)])
+    said = [p for p in report.problems if p.rule.id != "pod-without-requests"]
+    assert [p.rule.id for p in said] == ([rule] if rule else [])
+    for problem in said:
+        assert "4,224 pages of 2M, up to 6,138, since the processors are not known and innodb" in problem.message
+        assert "12276Mi" in problem.fix
+
+
 @pytest.mark.parametrize(("collector", "does"), [("G1", "base pages"), ("Z", "the server does not start")])
 def test_a_limit_below_a_heap_says_what_the_collector_does(collector: str, does: str) -> None:
     pod = (

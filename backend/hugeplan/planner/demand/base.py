@@ -112,8 +112,7 @@ class PoolUse:
     """How an instance takes pages: the sizes it tries in order, and what happens on a shortage.
 
     ``within_mapping``: a size above the mapping is not tried. Without it a small mapping takes a whole large page.
-    ``all_or_none``: the setting and the value with which it refuses a part of its pages, and starts on base pages where
-    no page is free.
+    ``all_or_none``: the setting with which it refuses a part of its pages, but starts where no page at all is free.
     """
 
     page_sizes_bytes: tuple[int, ...]

@@ -18,22 +18,14 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     for instance, planned in inputs.with_pool:
         use = inputs.pool_uses[instance.name]
         shortage, engine = use.on_shortage, engine_named(planned.engine)
-        if use.all_or_none:
-            name, on = use.all_or_none
-            value = instance.settings.get(name, on)
-            title = "A short pool stops it, an empty one may go unnoticed"
-            reason = f"{name} = {value}: with a part of its pages free it does not start, with none it uses base pages."
-            fix = "Check the pool's free pages before each start, and the server's log after it."
-            yield attention(CODE, instance.name, title, reason, fix, evidence=(given(name, value),))
-            continue
         setting, refusing = engine.refusal or (None, None)
-        if shortage is OnShortage.REFUSE and engine.refusal is None:
+        if shortage is OnShortage.REFUSE and engine.refusal is None and not use.all_or_none:
             title = "Whether a short pool is noticed is not known"
             reason = "It depends on the program; it is taken to refuse to start."
             fix = "Try its start with a short pool, or check HugePages_Rsvd after each start."
             yield unknown(CODE, instance.name, title, reason, fix)
             continue
-        if shortage is OnShortage.REFUSE:
+        if shortage is OnShortage.REFUSE and not use.all_or_none:
             title = "A short pool will be noticed"
             yield ok(CODE, instance.name, title, "The engine refuses to start, so a short pool is noticed.")
             continue
@@ -47,6 +39,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         default = next((spec.default for spec in engine.settings if spec.name == setting), None)
         value = instance.settings.get(setting, f"{default}, the default") if setting else "no setting refuses it"
         title = "A short pool may go unnoticed"
+        if use.all_or_none:
+            title = "A short pool stops it, an empty one may go unnoticed"
+            how = "does not start; with one that has no free page it uses base pages"
         reason = f"With a short pool the engine {how}."
         yield attention(CODE, instance.name, title, reason, fix, evidence=(given(setting or "engine", value),))
 

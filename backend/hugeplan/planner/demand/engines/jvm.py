@@ -228,7 +228,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
             error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes, sizes),
             settings=_advice(page_bytes, heap_bytes, basis),
             fits=_fits(heap_bytes, page_bytes),
-            notes=_notes(collector, also, page_bytes, basis, ends_with(instance, page_bytes)),
+            notes=_notes(collector, also, page_bytes, basis),
         )
         if huge
         else Remarks(),
@@ -292,9 +292,7 @@ def _fits(heap_bytes: int, page_bytes: int) -> tuple[FitSuggestion, ...]:
     return whole_page_fits("Xmx", "heap", heap_bytes, page_bytes, lambda size: format_mysql_bytes(size).lower())
 
 
-def _notes(
-    collector: str, also: tuple[tuple[int, int], ...], page_bytes: int, basis: str | None, refused: str | None
-) -> tuple[str, ...]:
+def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int, basis: str | None) -> tuple[str, ...]:
     notes = [f"Collector {collector}; the heap is reserved up to Xmx at start."]
     if basis is not None:
         notes.append(f"No Xmx is given, so the heap is {basis}.")
@@ -302,8 +300,7 @@ def _notes(
         notes.append(f"Code cache and side tables take {counted_pages(pages, size)} where such a pool exists.")
     if collector == "Z":
         notes.append("ZGC's wiki advises an eighth more than the heap (18 GiB for 16 GiB) for what is not heap.")
-        short = "ZGC does not start with a part of its pages, or lowers its largest heap; with none it does."
-        notes.append(f"{refused}." if refused else short)
+        notes.append("ZGC does not start with pages of another size than 2M, nor with a part of its pages.")
     elif page_bytes >= GIB:
         notes.append("Without the pages the JVM falls back to smaller pages with only a warning.")
     return tuple(notes)
@@ -330,9 +327,7 @@ def named_size(instance: DatabaseInstance) -> int | None:
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """LargePageSizeInBytes is the largest size tried, by default the kernel's default size; smaller ones after it.
 
-    ZGC commits its heap in pages of the pool alone. Measured with JDK 17 and 25: exit status 1 where Xms finds too few,
-    a lower largest heap where a later growth does; the other collectors fall back region by region. Where no page is
-    free, every collector starts on base pages with a warning.
+    ZGC alone does not fall back (docs/engines.md); where no page is free at all, it starts on base pages, too.
     """
     values = _TABLE.read(instance.settings)
     largest = integer(values, "LargePageSizeInBytes", 0) or instance.page_bytes or context.default_huge_page_bytes
@@ -343,7 +338,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
         page_sizes_bytes=() if off else sizes,
         on_shortage=OnShortage.REFUSE if whole else OnShortage.BASE_PAGES,
         within_mapping=True,
-        all_or_none=(("gc", "Z") if values.get("gc") else ("UseZGC", "on")) if whole else None,
+        all_or_none=("UseZGC", "on") if whole else None,
     )
 
 

@@ -47,6 +47,7 @@ _INSTANCES_THRESHOLD_BYTES: Final = GIB
 _CONNECTIONS: Final = 151
 _CPUS: Final = 32
 """Assumed where they are not known."""
+CPUS_UNKNOWN: Final = "processors are not known"
 _MOST_INSTANCES: Final = 64
 _SEES_ITS_CONTAINER_SINCE: Final = (9, 3)
 
@@ -385,7 +386,7 @@ def _assumed(instance: DatabaseInstance, pool: InnodbPool, most: InnodbPool) -> 
     if most.buffer_pool_bytes > pool.buffer_pool_bytes:
         size = format_bytes(most.buffer_pool_bytes)
         notes.append(
-            f"The processors are not known: {_CPUS} are assumed, so {pool.instances} instances. With others the pool is"
+            f"The {CPUS_UNKNOWN}: {_CPUS} are assumed, so {pool.instances} instances. With others the pool is"
             f" up to {size}; give the node's cpus."
         )
     return tuple(notes)
