@@ -94,11 +94,11 @@ def largest_unaligned_page(size_bytes: int, sizes_bytes: tuple[int, ...]) -> int
     return max(fitting) if fitting else None
 
 
-def heap_alignment_bytes(collector: str, heap_bytes: int, major: int, values: Mapping[str, Value]) -> int:
+def heap_unit_bytes(collector: str, heap_bytes: int, major: int, values: Mapping[str, Value], page_bytes: int) -> int:
     """What the heap is raised to whole units of: the collector's regions, and at least 2 MiB (the cards of a page).
 
     G1: a 2048th of the heap as a power of two, 1 to 32 MiB, rounded up since 15 (JDK-8241670) and down before, where
-    Xms counts by half. Shenandoah: the same rounded down. Read from the MaxHeapSize that real JVMs 17 and 25 print.
+    Xms counts by half. Shenandoah: up to whole pages, where ten fit, then down. MaxHeapSize of real JVMs 17 and 25.
     """
     if collector == "G1":
         since = major >= _REGION_OF_MAXIMUM_SINCE
@@ -109,6 +109,8 @@ def heap_alignment_bytes(collector: str, heap_bytes: int, major: int, values: Ma
         return max(_CARDS_BYTES, min(power, top))
     if collector == "Shenandoah":
         region = integer(values, "ShenandoahRegionSize", 0) or heap_bytes // _TARGET_REGIONS
+        whole = ceil_to_multiple(region, page_bytes)
+        region = whole if heap_bytes >= 10 * whole else region
         return max(_CARDS_BYTES, min(1 << max(0, region.bit_length() - 1), _REGION_MAX_BYTES))
     return _CARDS_BYTES
 
@@ -126,7 +128,7 @@ def pool_step(instance: DatabaseInstance, page_bytes: int, context: DemandContex
     major = int(require_version(release_of(instance.version), VERSIONS, DEFAULT_VERSION, "the JVM"))
     collector = collector_of(instance, values, context)
     heap = heap_of(instance, values, context, major, collector)
-    return max(heap_alignment_bytes(collector, heap.bytes, major, values), page_bytes)
+    return max(heap_unit_bytes(collector, heap.bytes, major, values, page_bytes), page_bytes)
 
 
 def code_cache_regions(given_bytes: int | None, major: int, sizes_bytes: tuple[int, ...]) -> tuple[Region, ...]:
@@ -204,7 +206,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     sizes = tuple(size for size in context.huge_page_sizes_bytes if size <= page_bytes) if huge else ()
     collector = collector_of(instance, values, context)
     heap_bytes, basis = heap_of(instance, values, context, int(version), collector)
-    alignment = heap_alignment_bytes(collector, heap_bytes, int(version), values)
+    alignment = heap_unit_bytes(collector, heap_bytes, int(version), values, page_bytes)
     heap = heap_region(heap_bytes, alignment, page_bytes, sizes)
     regions = (
         heap,
@@ -325,10 +327,7 @@ def named_size(instance: DatabaseInstance) -> int | None:
 
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
-    """LargePageSizeInBytes is the largest size tried, by default the kernel's default size; smaller ones after it.
-
-    ZGC alone does not fall back (docs/engines.md); where no page is free at all, it starts on base pages, too.
-    """
+    """LargePageSizeInBytes is the largest size tried, by default the kernel's; ZGC does not fall back (engines.md)."""
     values = _TABLE.read(instance.settings)
     largest = integer(values, "LargePageSizeInBytes", 0) or instance.page_bytes or context.default_huge_page_bytes
     off = instance.page_bytes == 0 or values.get("UseLargePages") is False

@@ -111,6 +111,9 @@ def test_measured_mixture_of_1g_and_2m_pages() -> None:
         ("Shenandoah", 2049, 2050),
         ("Shenandoah", 10241, 10244),
         ("Shenandoah", 20483, 20488),
+        ("Shenandoah", 12601, 12608),
+        ("Shenandoah", 6001, 6004),
+        ("Shenandoah", 65001, 65024),
     ],
 )
 def test_the_heap_is_whole_regions_of_its_collector(gc: str, asked: int, heap: int) -> None:
