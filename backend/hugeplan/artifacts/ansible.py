@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hugeplan.artifacts import kernel_command_line, numa_files, systemd_unit
@@ -17,7 +17,7 @@ from hugeplan.artifacts.base import (
     put_back,
     yaml_text,
 )
-from hugeplan.artifacts.boot_writers import others_aside
+from hugeplan.artifacts.boot_writers import alone
 from hugeplan.artifacts.outside import is_plain_host
 from hugeplan.planner.model import Plan, PlanRequest
 
@@ -43,8 +43,11 @@ def _copy(title: str, path: str, content: str, mode: str, register: str) -> list
     ]
 
 
-def _boot_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
-    grub = next(iter(kernel_command_line.render(plan, request)))
+def _boot_tasks(grub: Artifact, words: Sequence[str]) -> list[dict[str, Any]]:
+    """What follows the copy depends on the node: a run may have ended right after it."""
+    of_pages = [word for word in words if "hugepages" in word]
+    found = "$(grep -oE '((default_)?hugepagesz|hugepages)=[^ ]*' /proc/cmdline | xargs)"
+    started = [f'test "{found}" = "{" ".join(of_pages)}"', *(f"grep -qw -- {word} /proc/cmdline" for word in words)]
     return [
         {
             "name": "Folder of GRUB fragments",
@@ -54,18 +57,22 @@ def _boot_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
         {
             "name": "Write GRUB's configuration",
             "ansible.builtin.shell": kernel_command_line.UPDATE,
-            "when": "command_line.changed",
+            "changed_when": False,
         },
-        {"name": "Reboot", "ansible.builtin.reboot": {}, "when": "command_line.changed"},
+        {
+            "name": "Words that the kernel was started with",
+            "ansible.builtin.shell": all_of(started),
+            "register": "started",
+            "failed_when": False,
+            "changed_when": False,
+        },
+        {"name": "Reboot", "ansible.builtin.reboot": {}, "when": "started.rc != 0"},
     ]
 
 
-def _run_time_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
-    unit = next(iter(systemd_unit.render(plan, request)))
+def _run_time_tasks(unit: Artifact, script: Artifact) -> list[dict[str, Any]]:
     return [
-        *_copy(
-            "Script that reserves the pages", numa_files.SCRIPT_PATH, numa_files.script_text(plan), "0755", "script"
-        ),
+        *_copy("Script that reserves the pages", numa_files.SCRIPT_PATH, script.content, "0755", "script"),
         *_copy("Unit", systemd_unit.PATH, unit.content, "0644", "unit"),
         {
             "name": "Enable the unit and run it",
@@ -73,23 +80,30 @@ def _run_time_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
                 "name": systemd_unit.NAME,
                 "enabled": True,
                 "daemon_reload": True,
-                "state": "{{ 'restarted' if script.changed or unit.changed else 'started' }}",
+                "state": "restarted",
             },
+            "changed_when": "script.changed or unit.changed",
         },
     ]
 
 
-def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """The playbook, when the plan changes any pool; none for a node whose name Ansible reads in a way of its own."""
+def render(plan: Plan, request: PlanRequest, files: Mapping[str, Artifact] | None = None) -> Iterable[Artifact]:
+    """The playbook, when the plan changes any pool; none for a node whose name Ansible reads in a way of its own.
+
+    ``files``: those that it copies, by kind; None: as they are rendered.
+    """
     if not planned_pools(plan) or not is_plain_host(plan.node):
         return
     at_boot = request.policy.reserve_at == "boot" and kernel_command_line.has_words(plan, request)
-    way = next(iter(kernel_command_line.render(plan, request) if at_boot else systemd_unit.render(plan, request)))
-    away, back = others_aside(way.kind, way.content)
+    renderers = (kernel_command_line.render, systemd_unit.render, numa_files.render)
+    files = files or {a.kind: a for each in renderers for a in each(plan, request)}
+    script = files["numa_script"]
+    away, way = alone(files["kernel_command_line" if at_boot else "systemd_unit"])
     read = {"name": "GRUB reads fragments here", "ansible.builtin.shell": kernel_command_line.IS_READ}
     tasks = [read | {"changed_when": False}] if at_boot else []
     tasks.append({"name": "Other counts of an earlier plan", "ansible.builtin.shell": away, "changed_when": False})
-    tasks += _boot_tasks(plan, request) if at_boot else _run_time_tasks(plan, request)
+    words = kernel_command_line.parameters(plan, request).split()
+    tasks += _boot_tasks(way, words) if at_boot else _run_time_tasks(way, script)
     tasks.append(
         {
             "name": "Every pool has the planned count",
@@ -105,7 +119,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         "vars": {"planned_hosts": [plan.node]},
         "tasks": [_ONLY_PLANNED, *tasks],
     }
-    remove = [back] if at_boot else [back, put_back(numa_files.SCRIPT_PATH, numa_files.script_text(plan))]
+    remove = [] if at_boot else [put_back(numa_files.SCRIPT_PATH, script.content)]
     yield Artifact(
         kind="ansible_playbook",
         filename="hugeplan-playbook.yaml",
@@ -114,7 +128,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Installs the recommended file on hosts, restarts what must be, and checks every count.",
         install="ansible-playbook hugeplan-playbook.yaml",
         verify=all_of(pool_checks(plan)),
-        rollback="\n".join([*remove, way.rollback]),
+        rollback="\n".join([way.rollback, *remove]),
         restart=Restart.REBOOT if at_boot else Restart.NOTHING,
         avoid_when="The nodes are managed by a cluster operator that owns the command line.",
     )

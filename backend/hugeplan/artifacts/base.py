@@ -183,14 +183,30 @@ def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
 # --- commands -----------------------------------------------------------------------------------
 
 
-#: What lies at $1 is kept under a name of the new file's own, unless it is that file: $2 is how its SHA-256 begins.
-_KEEP: Final = 'test ! -e "$1" || sha256sum < "$1" | grep -q "^$2" || cp -p "$1" "$1.before-$2"'
-#: Takes standard input; links are followed, so it runs as whose folder it is.
-_PUT: Final = f"""sh -c 'umask 022; mkdir -p "${{1%/*}}"; {_KEEP} && cat > "$1"' sh"""
-#: A file that is another plan's by now stays.
+#: $1 is a file's mark, $2 where the file goes. Text is written beside its place first, so no power cut leaves half.
+_HEAD: Final = (
+    """sh -c 'umask 022; m=$1; shift; k=$1.before-$m; g=$1.going-$m; p=$1.part; rm -f "$p"; """
+    """into() { sync "$p"; mv -f "$p" "$1"; }; same() { cat "$1" 2>/dev/null | cmp -s - "$2" 2>/dev/null; }; """
+    """own() { test -e "$1" && sha256sum < "$1" | cat - "$1" | grep -q "$2"; }; """
+)
+#: What lies there is kept until the way back, under a name of the new file's own; an empty one: there was none.
+_KEEP: Final = (
+    _HEAD + """mkdir -p "${1%/*}" && { own "$1" $m || test -e "$k" """
+    """|| if test -e "$1"; then cp -pP "$1" "$p" && into "$k"; else : > "$k"; fi; }"""
+)
+_PUT: Final = _KEEP + """ && { test ! -e "$1" || cp -p "$1" "$p"; } && cat > "$p" && into "$1"' sh"""
+#: Whoever kept this file gets what was before it, too; where that is not the file's own place, no more is done. $3 and
+#: so on are other files that were put aside for this one: who kept this one gets them.
 _PUT_BACK: Final = (
-    """sh -c 'if test -e "$1" && ! sha256sum < "$1" | grep -q "^$2"; then echo "$1 is of another plan or was changed:"""
-    """ left as it is" >&2; else rm -f "$1"; test ! -e "$1.before-$2" || mv "$1.before-$2" "$1"; fi' sh"""
+    _HEAD + """own "$1" $m; n=$?; y=; for f in "$1".before-*; do own "$f" $m || continue; y=${f##*-}; """
+    """test -e "$k" || : > "$k"; test $n = 0 || { for o do o=$o.before-; test "$o$y" = "$f" || test ! -e "$o$m" """
+    """|| test -s "$o$y" || own "$o$m" $y || { cp -pP "$o$m" "$p" && into "$o$y"; }; done; """
+    """test ! -e "$1.auto-$m" || cat "$1.auto-$m" >> "$1.auto-$y"; }; cp -pP "$k" "$p" && into "$f"; done; """
+    """if test $n = 0; then { test -e "$k" && mv -f "$k" "$g"; } || test -e "$g" || : > "$g"; """
+    """if test -s "$g"; then cp -pP "$g" "$p" && into "$1"; else rm -f "$1"; fi; """
+    """elif test "$y" || ! same "$1" "$g"; then { test ! "$y" && ! same "$1" "$k"; } """
+    """|| { for o do rm -f "$o.before-$m"; done; rm -f "$1.auto-$m"; }; { test ! -e "$1" && test ! "$y"; } """
+    """|| echo "$1 is of another plan or was changed: left as it is" >&2; exit 1; fi' sh"""
 )
 
 
@@ -201,17 +217,23 @@ def mark(content: str) -> str:
 
 def put(name: str, path: str, content: str) -> str:
     """The command that copies the file ``name`` to ``path``, a word of a shell; what was there stays beside it."""
-    return f"{_PUT} {path} {mark(content)} < {name}"
+    return f"{_PUT} {mark(content)} {path} < {name}"
 
 
 def keep(path: str, content: str) -> str:
     """The first half of :func:`put`, where something else writes the file."""
-    return f"sh -c '{_KEEP}' sh {path} {mark(content)}"
+    return f"{_KEEP}' sh {mark(content)} {path}"
 
 
-def put_back(path: str, content: str) -> str:
-    """The way back of both: the file goes, and what was there before it comes back."""
-    return f"{_PUT_BACK} {path} {mark(content)}"
+def put_back(path: str, content: str, *after: str, last: str = "", user: str = "") -> str:
+    """The way back of both: the file goes, what was there before it comes back, and the commands ``after`` run.
+
+    None does where another plan's file is there: that stays. What ended before ``last`` can be run again.
+    """
+    notes = [line for line in after if line.startswith("#")]
+    done = f"{user} rm -f {path}.going-{mark(content)}".strip()
+    steps = [line for line in (*after, done, last) if line and line not in notes]
+    return "\n".join([*notes, all_of([f"{user} {_PUT_BACK} {mark(content)} {path}".strip(), *steps])])
 
 
 def with_content(artifact: Artifact, content: str) -> Artifact:

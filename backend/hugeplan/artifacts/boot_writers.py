@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from hugeplan.artifacts import kernel_command_line, numa_files, sysctl, systemd_unit
-from hugeplan.artifacts.base import mark
+from hugeplan.artifacts.base import Artifact, mark
 
-#: kind -> its file, and commands before it goes, after it went and after it came back.
+#: kind -> its file, and commands before it goes, by which it goes and after it came back.
 _WRITERS: Final = {
-    "kernel_command_line": (kernel_command_line.PATH, "", kernel_command_line.UPDATE, kernel_command_line.UPDATE),
+    "kernel_command_line": (
+        kernel_command_line.PATH, "", f"rm {{path}}; {kernel_command_line.UPDATE}", kernel_command_line.UPDATE,
+    ),
     # What engines ask for stays.
-    "sysctl": (sysctl.PATH, "", "grep -v hugepages {kept} > {path}", ""),
-    "tmpfiles": (numa_files.TMPFILES_PATH, "", "", ""),
+    "sysctl": (sysctl.PATH, "", "grep -v hugepages {path} > {path}.part; mv {path}.part {path}", ""),
+    "tmpfiles": (numa_files.TMPFILES_PATH, "", "rm {path}", ""),
+    "numa_script": (numa_files.SCRIPT_PATH, "", "rm {path}", ""),
     "systemd_unit": (
         systemd_unit.PATH,
-        f"systemctl disable {systemd_unit.NAME}",
-        "",
+        f"systemctl disable {systemd_unit.NAME}; ",
+        "rm {path}",
         f"systemctl daemon-reload; systemctl enable {systemd_unit.NAME}",
     ),
-}
+}  # fmt: skip
 
 
-def others_aside(kind: str, content: str) -> tuple[str, str]:
-    """Commands that put the files of all other kinds aside, under a name of this file's own, and those that put them
-    back.
+def alone(artifact: Artifact) -> tuple[str, Artifact]:
+    """Commands that put the files of all other kinds aside, under a name of this file's own; and the file that writes
+    the counts at boot, with these commands and those that put them back.
     """
-    away, back = [], []
-    for path, before, after, returned in (row for other, row in _WRITERS.items() if other != kind):
-        kept = f"{path}.before-{mark(content)}"
-        gone = [before, f"mv {path} {kept}", after.format(kept=kept, path=path)]
-        come = [f"mv {kept} {path}", returned]
-        away.append(f"if grep -qs hugepages {path}; then {'; '.join(filter(None, gone))}; fi")
-        back.append(f"if test -e {kept}; then {'; '.join(filter(None, come))}; fi")
-    return "\n".join(away), "\n".join(back)
+    away, back, paths = [], [], []
+    for other, (path, before, goes, returned) in _WRITERS.items():
+        if other == artifact.kind or (artifact.kind, other) == ("systemd_unit", "numa_script"):  # the unit runs it
+            continue
+        kept = f"{path}.before-{mark(artifact.content)}"
+        gone = f"{{ test -e {kept} || ln {path} {kept}; }} && {{ {goes.format(path=path)}; }}"
+        away.append(f"if grep -qs hugepages {path}; then {before}{gone}; fi")
+        # An empty one: its plan was rolled back since.
+        come = f"if test -s {kept}; then mv {kept} {path}; {returned or ':'}; else rm -f {kept} {path}; fi"
+        back.append(f"{{ if test -e {kept} && ! grep -qs hugepages {path}; then {come}; fi; :; }} &&\n")
+        paths.append(path)
+    install = "\n".join([*away, artifact.install])
+    if artifact.kind == "kernel_command_line":
+        install = kernel_command_line.where_read(install)
+    rollback = artifact.rollback.replace(" &&\n", f" {' '.join(paths)} &&\n{''.join(back)}", 1)
+    return "\n".join(away), replace(artifact, install=install, rollback=rollback)

@@ -109,7 +109,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Reserves all pools at boot, before memory is fragmented.",
         install=f"{put('60-hugeplan.cfg', PATH, content)}\n{UPDATE}\nreboot",
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
-        rollback=f"{put_back(PATH, content)}\n{UPDATE}\nreboot",
+        rollback=put_back(PATH, content, UPDATE, last="reboot"),
         restart=Restart.REBOOT,
         avoid_when="The node does not boot by GRUB, or its boot loader does not read /etc/default/grub.d.",
     )

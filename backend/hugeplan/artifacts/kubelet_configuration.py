@@ -118,7 +118,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             "rm -f /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet"
         ),
         verify=all_of([*(f"{query} | grep -qF '{words}'" for words in checked), *node_checks(plan)]),
-        rollback=f"{put_back(PATH, content)}\nrm -f /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet",
+        rollback=put_back(
+            PATH, content, "rm -f /var/lib/kubelet/memory_manager_state", last="systemctl restart kubelet"
+        ),
         restart=Restart.KUBELET,
         avoid_when="The provider owns the kubelet's configuration (as on OpenShift), or there is no --config-dir.",
     )

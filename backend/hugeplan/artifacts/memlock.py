@@ -16,7 +16,7 @@ from hugeplan.planner.units import format_bytes
 
 LIMITS_PATH = "/etc/security/limits.d/60-hugeplan.conf"
 _DROP_IN = "/etc/systemd/system/UNIT.service.d/60-hugeplan.conf"
-_RESTART = "systemctl daemon-reload\nsystemctl restart UNIT.service"
+_RESTART = ("systemctl daemon-reload", "systemctl restart UNIT.service")
 _FOR_ITS_UNIT = "# with the unit that starts the server in place of UNIT:\n"
 
 
@@ -79,9 +79,10 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         filename="60-hugeplan-memlock.conf",
         content=drop_in,
         summary="Lets a server that systemd starts lock its segments.",
-        install=_FOR_ITS_UNIT + left_as_comments(f"{put('60-hugeplan-memlock.conf', _DROP_IN, drop_in)}\n{_RESTART}"),
+        install=_FOR_ITS_UNIT
+        + left_as_comments("\n".join([put("60-hugeplan-memlock.conf", _DROP_IN, drop_in), *_RESTART])),
         verify=_FOR_ITS_UNIT + left_as_comments('test "$(systemctl show -P LimitMEMLOCK UNIT.service)" = infinity'),
-        rollback=_FOR_ITS_UNIT + left_as_comments(f"{put_back(_DROP_IN, drop_in)}\n{_RESTART}"),
+        rollback=_FOR_ITS_UNIT + left_as_comments(put_back(_DROP_IN, drop_in, *_RESTART)),
         restart=Restart.ENGINE,
         avoid_when="The server is started from a login: use limits.d.",
     )

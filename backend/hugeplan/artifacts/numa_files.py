@@ -74,7 +74,7 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
     pools = ordered(plan)
     if not pools:
         return
-    script, rollback = script_text(plan), "\n".join(restore_counts(plan))
+    script, counts = script_text(plan), restore_counts(plan)
     yield Artifact(
         kind="numa_script",
         filename="hugeplan-reserve.sh",
@@ -84,7 +84,7 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
         summary="Writes every count per NUMA node now, compacts memory once, and fails when a count is not reached.",
         install=f"{put('hugeplan-reserve.sh', SCRIPT_PATH, script)}\nchmod 0755 {SCRIPT_PATH}\n{SCRIPT_PATH}",
         verify=all_of(pool_checks(plan)),
-        rollback=f"{put_back(SCRIPT_PATH, script)}\n{rollback}",
+        rollback=put_back(SCRIPT_PATH, script, *counts),
         avoid_when="The pages must be there after a reboot: install the unit beside it, or use the command line.",
     )
     lines = [
@@ -103,6 +103,6 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
         install=f"{put('60-hugeplan-tmpfiles.conf', TMPFILES_PATH, content)}\n"
         f"systemd-tmpfiles --create {TMPFILES_PATH}",
         verify=all_of(pool_checks(plan)),
-        rollback=f"{put_back(TMPFILES_PATH, content)}\n{rollback}",
+        rollback=put_back(TMPFILES_PATH, content, *counts),
         avoid_when="A count that is met in part must be noticed: use the systemd unit.",
     )

@@ -30,8 +30,17 @@ from hugeplan.artifacts import (
     thp,
     tuned_profile,
 )
-from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
-from hugeplan.artifacts.boot_writers import others_aside
+from hugeplan.artifacts.base import (
+    Artifact,
+    mark,
+    planned_pools,
+    require_sound,
+    with_content,
+    with_first_line,
+    with_pool,
+    with_warning,
+)
+from hugeplan.artifacts.boot_writers import alone
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.owners import Needs, needs, objects, without_room
@@ -227,6 +236,7 @@ def render(
         for row in ROWS
         for artifact in (row.render(plan, request, needed) if row.patches else row.render(plan, request))
     ]
+    rendered = _of_one_plan(rendered, plan, request)
     if not plan.fits:
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
     require_sound(rendered)
@@ -235,7 +245,7 @@ def render(
         path = [kind for kind in path if kind != "systemd_unit"]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
     speaks = next((kind for kind in _AT_BOOT if kind in path), None)
-    recommended = [_alone(a) if a.kind == speaks else a for a in recommended]
+    recommended = [alone(a)[1] if a.kind == speaks else a for a in recommended]
     # Who insists on pages does not start while another has them: first of all, who has none planned gives them back.
     recommended.sort(key=lambda artifact: "\nlarge_pages = OFF\n" not in artifact.content)
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
@@ -243,13 +253,18 @@ def render(
     return (*first, *(a for a in rendered if a.kind not in steps))
 
 
-def _alone(artifact: Artifact) -> Artifact:
-    """The file that writes the counts at boot, with what hugeplan itself may have left there put aside."""
-    away, back = others_aside(artifact.kind, artifact.content)
-    install = f"{away}\n{artifact.install}"
-    if artifact.kind == "kernel_command_line":
-        install = kernel_command_line.where_read(install)
-    return replace(artifact, install=install, rollback=f"{back}\n{artifact.rollback}")
+def _of_one_plan(files: Sequence[Artifact], plan: Plan, request: PlanRequest) -> list[Artifact]:
+    """The files, where those that are known by their text name the plan in it: another plan may write the same else."""
+    line = f"hugeplan files {mark(repr([(a.kind, a.content) for a in files]))}"
+    named = [
+        with_content(a, with_first_line(a.content, a.media_type, line, member=""))
+        if mark(a.content) in a.install
+        else a
+        for a in files
+    ]
+    own = {a.kind: a for a in named}
+    playbook = {a.kind: a for a in ansible.render(plan, request, own)}
+    return [playbook.get(a.kind, a) for a in named]
 
 
 def _require_possible(platform: Platform, request: PlanRequest) -> None:

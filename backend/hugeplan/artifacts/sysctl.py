@@ -43,7 +43,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         lines.append("# vm.hugetlb_shm_group: left out, the server's group id is not in the plan; shmget needs it.")
     content = "\n".join([*lines, ""])
     checks = [f'test "$(sysctl -n {name})" -ge {value}' for name, value, _ in engines]
-    undo = [put_back(PATH, content)]
+    undo = []
     if by_node is not None:
         checks.insert(0, f'test "$(sysctl -n vm.nr_hugepages)" -eq {sum(by_node.values())}')
         undo += _rollback(plan, request, default)
@@ -58,7 +58,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Sets the pool of the default page size and the engines' sysctls, now and at each boot.",
         install=f"{put('60-hugeplan.conf', PATH, content)}\nsysctl --load={PATH}",
         verify=all_of(checks),
-        rollback="\n".join(undo),
+        rollback=put_back(PATH, content, *undo),
         avoid_when="Counts differ per NUMA node, or the size is not the default one: then use the systemd unit.",
     )
 

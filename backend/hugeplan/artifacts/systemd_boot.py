@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, mark, pool_checks
+from hugeplan.artifacts.base import Artifact, Restart, all_of, mark, pool_checks, put, put_back
 from hugeplan.artifacts.kernel_command_line import has_words, parameters, pool_words
 from hugeplan.planner.model import Plan, PlanRequest
 
 FILENAME = "60-hugeplan-cmdline.conf"
 _CMDLINE = "/etc/kernel/cmdline"
 #: What a loader adds by itself, and the words whose order counts: all of them come from the plan.
-_REPLACED = "BOOT_IMAGE|initrd|default_hugepagesz|hugepagesz|hugepages|hugetlb_free_vmemmap|transparent_hugepage"
-#: The end of commands in a subshell: their variables are none of whoever pastes them.
+_REPLACED = (
+    "BOOT_IMAGE|initrd|default_hugepagesz|hugepagesz|hugepages|hugetlb_free_vmemmap|transparent_hugepage|hugeplan.files"
+)
 _ENTRIES = (
     'for image in "/usr/lib/modules/$(uname -r)/vmlinuz" "/boot/vmlinuz-$(uname -r)"; do\n'
     '  if test -e "$image"; then kernel-install add "$(uname -r)" "$image"; break; fi\n'
-    "done\nreboot\n)"
+    "done"
 )
 
 
@@ -30,27 +31,25 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         return
     words = pool_words(plan, request)
     names = " ".join(parameters(plan, request).split())
-    before = f"{_CMDLINE}.before-{mark(names)}"
+    content = f"{names}\n"
+    # The file has no comments: a word says whose it is. With a point in its name the kernel takes it for a module's.
+    new = f'"$(grep -v "^#" {FILENAME}) hugeplan.files={mark(content)} $rest"'
     yield Artifact(
         kind="systemd_boot",
         filename=FILENAME,
         path=None,
-        content=f"{names}\n",
+        content=content,
         summary="Reserves all pools at boot on nodes that start by systemd-boot or a unified kernel image.",
         install=(
+            # In a subshell: its variables are none of whoever pastes them.
             f"(\nnow={_CMDLINE}\n"
             "test -e $now || now=/proc/cmdline\n"
             f"rest=$(tr -s ' \\n' '\\n\\n' < $now | grep -Ev '^({_REPLACED})=' | tr '\\n' ' ')\n"
             # In front: what comes behind -- is for init.
-            f'new="$(cat {FILENAME}) $rest"\n'
-            # Not of itself; an empty copy says that there was no such file.
-            f"if test ! -e {_CMDLINE}; then : > {before}\n"
-            f'elif test "$new" != "$(cat {_CMDLINE})"; then cp {_CMDLINE} {before}; fi\n'
-            f'echo "$new" > {_CMDLINE}\n{_ENTRIES}'
+            f"echo {new} | {put('/dev/stdin', _CMDLINE, content)}\n{_ENTRIES}\nreboot\n)"
         ),
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
-        rollback=f"(\nif test -s {before}; then mv {before} {_CMDLINE}\n"
-        f"elif test -e {before}; then rm -f {_CMDLINE} {before}; fi\n{_ENTRIES}",
+        rollback=put_back(_CMDLINE, content, f"(\n{_ENTRIES}\n)", last="reboot"),
         restart=Restart.REBOOT,
         avoid_when="The node boots by GRUB.",
     )

@@ -8,6 +8,7 @@ from hugeplan.artifacts.base import (
     Artifact,
     Restart,
     all_of,
+    mark,
     one_line,
     planned_pools,
     pool_checks,
@@ -66,14 +67,13 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             f"{put(NAME, PATH, content)}\nsystemctl daemon-reload\nsystemctl enable --now {NAME}"
         ),
         verify=all_of([f"systemctl is-active --quiet {NAME}", *pool_checks(plan)]),
-        rollback="\n".join(
-            [
-                f"systemctl disable --now {NAME}",
-                put_back(PATH, content),
-                "systemctl daemon-reload",
-                f"test ! -e {PATH} || systemctl enable {NAME}",
-                *restore_counts(plan),
-            ]
+        rollback=f"! sha256sum {PATH} 2>/dev/null | grep -q ^{mark(content)} || systemctl disable --now {NAME}\n"
+        + put_back(
+            PATH,
+            content,
+            "systemctl daemon-reload",
+            f"{{ test ! -e {PATH} || systemctl enable {NAME}; }}",
+            *restore_counts(plan),
         ),
         restart=Restart.KUBELET if request.reservations.kubernetes else Restart.NOTHING,
         avoid_when="Gigantic pages without hugetlb_cma=: they are only sure at boot, by the command line.",

@@ -42,8 +42,13 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Reserves the pools at boot through TuneD, on nodes whose command line TuneD manages.",
         install=f"{put('tuned.conf', PATH, content)}\ntuned-adm profile hugeplan\nreboot",
         verify=all_of(["tuned-adm active | grep -qw hugeplan", *pool_checks(plan)]),
-        rollback=f"{put_back(PATH, content)}\nif test -e {PATH}; then tuned-adm profile hugeplan\n"
-        "else tuned-adm profile throughput-performance; fi  # or the profile that was active before\nreboot",
+        rollback=put_back(
+            PATH,
+            content,
+            "# throughput-performance, or the profile that was active before",
+            f"if test -e {PATH}; then tuned-adm profile hugeplan; else tuned-adm profile throughput-performance; fi",
+            last="reboot",
+        ),
         restart=Restart.REBOOT,
         avoid_when="Another tool writes the command line: one owner only.",
     )

@@ -6,13 +6,14 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 from artifacts.samples import EVERYTHING, instance, request_of
 
 from hugeplan.artifacts import KINDS, Artifact, Platform, render
-from hugeplan.artifacts.base import with_content
+from hugeplan.artifacts.base import mark, with_content
 from hugeplan.cli.plan_answer import _prompted
 from hugeplan.planner.model import NodeSample, ObservedDatabase, PlanRequest, ServerPlace
 from hugeplan.planner.plan import plan
@@ -96,7 +97,8 @@ def test_what_runs_apart_is_shown_as_one_command() -> None:
 
 
 #: Programs that a paste finds in :func:`test_a_way_back_ends_where_the_install_began`; no other runs.
-PROGRAMS = "bash cat chmod cp env grep install mkdir mv rm sed setsid sh sha256sum stat test".split()  # noqa: SIM905
+PROGRAMS = "bash cat chmod cmp cp env grep install ln mkdir mv rm sed setsid sh sha256sum stat sync test".split()  # noqa: SIM905
+DO_NOTHING = "sysctl systemctl systemd-tmpfiles tuned-adm update-grub".split()  # noqa: SIM905
 ON_THE_NODE = {a.kind: a for a in FILES if a.path is not None and a.path.startswith("/")}
 
 
@@ -118,9 +120,14 @@ def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
             (bin_ / name).symlink_to(shutil.which(name) or "")
         (bin_ / "runuser").write_text('#!/bin/sh\nshift 3\nexec "$@"\n')
         (bin_ / "grub-mkconfig").write_text("for x in ${sysconfdir}/default/grub.d/*.cfg ; do")
-        for name in ("runuser", "grub-mkconfig"):
+        for name in (*DO_NOTHING, "runuser", "grub-mkconfig"):
+            if name in DO_NOTHING:
+                (bin_ / name).write_text("#!/bin/sh\n")
             (bin_ / name).chmod(0o755)
     (folder / artifact.filename).write_text(artifact.content)
+    for path in re.findall(r"echo \d+ > (/sys\S+)", commands):
+        (folder / f"own{path}").parent.mkdir(parents=True, exist_ok=True)
+    (folder / "own/sys/kernel/mm/transparent_hugepage").mkdir(parents=True, exist_ok=True)
     subprocess.run(
         [bin_ / "bash", "--norc", "--noprofile"], input=moved(commands, folder), text=True, cwd=folder,
         env={"PATH": str(bin_), "JVM_USER": "x"}, capture_output=True, check=False, timeout=30,
@@ -128,22 +135,119 @@ def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
     return place.read_text() if place.exists() else None
 
 
+def three_plans(kind: str) -> list[Artifact]:
+    return [with_content(ON_THE_NODE[kind], f"#!/bin/sh\n# {n}\n") for n in "123"]
+
+
+def of_hugeplan(folder: Path) -> list[str]:
+    """What is kept beside a file, for a way back."""
+    names = [path.name for path in (folder / "own").rglob("*")]
+    return [name for name in names if re.search(r"\.(before|going|auto|part)\b", name)]
+
+
+def in_turn(folder: Path, plans: list[Artifact], installs: str, rollbacks: str) -> None:
+    """The end is what was there; a way back that is not of the file in force changes nothing else."""
+    place = place_of(folder, plans[0])
+    before = place.read_text() if place.exists() else None
+    for n in installs:
+        assert paste(folder, plans[int(n)], plans[int(n)].install) == plans[int(n)].content
+    there = set(installs)
+    for n in rollbacks:
+        was = place.read_text() if place.exists() else None
+        left = paste(folder, plans[int(n)], plans[int(n)].rollback)
+        there.discard(n)
+        own = plans[int(n)].content
+        assert left == was if was != own else left in {before, *(plans[int(m)].content for m in there)} - {own}
+    assert (place.read_text() if place.exists() else None) == before
+    if "10" not in installs and "20" not in installs:  # a plan under which another was installed again keeps its own
+        assert of_hugeplan(folder) == [], (installs, rollbacks)
+
+
 @pytest.mark.parametrize("kind", ON_THE_NODE)
-def test_a_way_back_ends_where_the_install_began(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("installs", "rollbacks"), [("0011202", "2210"), ("012", "0120"), ("0102", "1201")])
+def test_ways_back_end_where_the_installs_began(tmp_path: Path, kind: str, installs: str, rollbacks: str) -> None:
     """Found: the way back of a second plan removed the file of both, and the first database did not start again."""
-    place = place_of(tmp_path, ON_THE_NODE[kind])
+    plans = three_plans(kind)
+    place = place_of(tmp_path, plans[0])
     place.parent.mkdir(parents=True, exist_ok=True)
-    first, second, third = (with_content(ON_THE_NODE[kind], f"#!/bin/sh\n# {n}\n") for n in "123")
-    for artifact in (first, first, second, second, third):
-        assert paste(tmp_path, artifact, artifact.install) == artifact.content
-    assert paste(tmp_path, second, second.rollback) == third.content, "not its own"
-    assert [paste(tmp_path, one, one.rollback) for one in (third, third)] == [second.content] * 2
-    assert paste(tmp_path, first, first.install) == first.content
-    assert paste(tmp_path, first, first.rollback) == second.content
-    assert [paste(tmp_path, one, one.rollback) for one in (second, second, first, first)] == [first.content] * 2 + [
-        None
-    ] * 2
-    assert [one.name for one in place.parent.iterdir() if "before" in one.name] == []
+    if installs != "012":
+        place.write_text("# of another tool\n")
+    in_turn(tmp_path, plans, installs, rollbacks)
+
+
+@pytest.mark.parametrize("was", ["# of another tool\n", None])
+def test_in_any_order(tmp_path: Path, was: str | None) -> None:
+    plans = three_plans("limits_d")
+    place = place_of(tmp_path, plans[0])
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if was is not None:
+        place.write_text(was)
+    for installs in ("01", "012", "010", "0102", "0121", "01210", "0110"):
+        for rollbacks in permutations(sorted(set(installs))):
+            in_turn(tmp_path, plans, installs, "".join(rollbacks))
+            for name in of_hugeplan(tmp_path):
+                (place.parent / name).unlink()
+
+
+def test_an_edited_file_comes_back_as_it_was_first(tmp_path: Path) -> None:
+    plans = three_plans("limits_d")
+    place = place_of(tmp_path, plans[0])
+    place.parent.mkdir(parents=True)
+    place.write_text("# of another tool\n")
+    paste(tmp_path, plans[0], plans[0].install)
+    place.write_text("# edited\n")
+    assert paste(tmp_path, plans[0], plans[0].rollback) == "# edited\n"
+    paste(tmp_path, plans[0], plans[0].install)
+    assert paste(tmp_path, plans[0], plans[0].rollback) == "# of another tool\n"
+    assert of_hugeplan(tmp_path) == []
+
+
+@pytest.mark.parametrize("cut", range(1, 16))
+def test_a_power_cut_loses_no_file(tmp_path: Path, cut: int) -> None:
+    """The shell ends at one of its programs, which has done half of its work; then the commands run again."""
+    plans = three_plans("sysctl")
+    place, bin_, calls = place_of(tmp_path, plans[0]), tmp_path / "bin", tmp_path / "calls"
+    place.parent.mkdir(parents=True)
+    place.write_text("# of another tool\n")
+    paste(tmp_path, plans[0], "")
+    for name in ("cat", "cp", "ln", "mv", "rm", "sync"):
+        half = "head -c 5" if name == "cat" else ":"
+        real = shutil.which(name)
+        (bin_ / name).unlink()
+        (bin_ / name).write_text(
+            f'#!/bin/sh\necho >> {calls}\ntest "$(wc -l < {calls})" -ne {cut} || {{ {half}; kill -9 $PPID; }}\n'
+            f'exec {real} "$@"\n'
+        )
+        (bin_ / name).chmod(0o755)
+    for name in ("head", "wc"):
+        (bin_ / name).symlink_to(shutil.which(name) or "")
+    for one, commands, wanted in (
+        (plans[0], "install", {plans[0].content}), (plans[1], "install", {plans[1].content}),
+        (plans[1], "rollback", {plans[0].content}), (plans[0], "rollback", {"# of another tool\n"}),
+    ):  # fmt: skip
+        was, own = place.read_text(), getattr(one, commands)
+        calls.write_text("")
+        assert {paste(tmp_path, one, own)} <= {was, None, *wanted}
+        calls.write_text("\n" * 99)
+        assert {paste(tmp_path, one, own)} == wanted
+    assert of_hugeplan(tmp_path) == []
+
+
+def test_no_two_plans_have_a_file_of_the_same_text() -> None:
+    """Found: the way back of a plan disabled the unit of the one before, which had the same text."""
+    for platform, reserve_at in ((None, "runtime"), (None, "boot"), (Platform.SYSTEMD_BOOT, "boot")):
+        of_plan = []
+        for gib in ("4GB", "8GB", "4GB"):
+            server = replace(instance("postgresql"), settings={"shared_buffers": gib})
+            request = request_of("postgresql", reserve_at=reserve_at)
+            node = replace(request.node, thp_enabled="always")
+            request = replace(request, node=node, databases=(server,))
+            of_plan.append({a.kind: a for a in render(plan(request), request, platform)})
+        first, second, again = of_plan
+        assert first == again
+        known = [kind for kind, a in first.items() if f" {mark(a.content)} " in a.install or kind == "ansible_playbook"]
+        assert len(known) > 6
+        assert [kind for kind in known if first[kind].content == second[kind].content] == []
 
 
 def test_where_grub_reads_no_fragment_nothing_is_changed(tmp_path: Path) -> None:

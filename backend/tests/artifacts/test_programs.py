@@ -177,14 +177,14 @@ def test_kernel_install_writes_an_entry_with_the_words_and_the_way_back_restores
         "KERNEL_INSTALL_PLUGINS": "/usr/lib/kernel/install.d/90-loaderentry.install", "MACHINE_ID": "1" * 32,
     }  # fmt: skip
 
-    def shell(commands: str) -> None:
-        own = commands.replace("/etc/kernel", str(settings)).replace("\nreboot", "")
+    def shell(commands: str, result: int = 0) -> None:
+        own = commands.replace("/etc/kernel", str(settings)).replace("\nreboot", "\n:")
         own = own.replace('"/boot/vmlinuz-$(uname -r)"', f'"{image}"').replace("kernel-install", program)
         own = own.replace('"/usr/lib/modules/$(uname -r)/vmlinuz" ', "")
         done = subprocess.run(
             ["/bin/sh", "-euc", own], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == result, done.stderr
 
     def options() -> str:
         entries = list((boot / "loader/entries").glob("*.conf"))
@@ -208,8 +208,8 @@ def test_kernel_install_writes_an_entry_with_the_words_and_the_way_back_restores
     written(other, tmp_path)
     shell(other.install)
     assert (settings / "cmdline").read_text() != first
-    for _ in "12":
-        shell(other.rollback)
+    for result in (0, 1):
+        shell(other.rollback, result)
         assert (settings / "cmdline").read_text() == first
     shell(artifact.rollback)
     assert ((settings / "cmdline").read_text() if before is not None else None) == before
@@ -460,7 +460,7 @@ def test_a_mysqls_file_lies_where_its_server_reads_it(
         assert written_to.parent == etc / read.format(engine)
         assert says() == "--large_pages=ON"
         assert "not installed" not in paste(script).stdout
-    assert paste(file.rollback).returncode == 0
+    paste(file.rollback)
     assert says() == before
     assert "not installed, not checked" in paste(script).stdout
 

@@ -85,7 +85,8 @@ class TestKernelCommandLine:
 class TestNumaScript:
     def run(self, script: str, root: Path) -> subprocess.CompletedProcess[str]:
         text = script.replace("/sys/devices", f"{root}/sys/devices").replace("/proc/sys", f"{root}/proc/sys")
-        return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False)
+        text = text.replace("/usr/local/sbin", str(root))
+        return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False, cwd=root)
 
     def tree(self, root: Path, nodes: int) -> None:
         (root / "proc/sys/vm").mkdir(parents=True)
@@ -121,8 +122,12 @@ class TestNumaScript:
         _, files = rendered(request)
         self.tree(tmp_path, 1)
         assert "reserve 0 hugepages-1048576kB 0" in files["numa_script"].content
-        assert self.run(files["numa_script"].rollback, tmp_path).returncode == 0
         path = tmp_path / "sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages"
+        assert self.run(files["numa_script"].rollback, tmp_path).returncode == 1, "not installed"
+        assert int(path.read_text()) == 0
+        (tmp_path / files["numa_script"].filename).write_text(files["numa_script"].content)
+        self.run(files["numa_script"].install, tmp_path)
+        assert self.run(files["numa_script"].rollback, tmp_path).returncode == 0
         assert int(path.read_text()) == 3
 
 
@@ -177,7 +182,7 @@ class TestEngineSettings:
             name="shop", engine="mysql", version="8.0", settings={"innodb_buffer_pool_size": "4G"}
         )
         _, files = rendered(request_of(instance))
-        assert files["my_cnf"].content.splitlines()[1] == "[mysqld]"
+        assert files["my_cnf"].content.splitlines()[2] == "[mysqld]"
 
     def test_two_instances_have_two_kinds(self) -> None:
         _, files = rendered(request_of(postgresql("a b"), postgresql("a-b")))

@@ -226,12 +226,12 @@ def _write(
         "",
     ]
     content, user = "\n".join(lines), commands.user
-    kept = f"{path}.before-{mark(content)}.auto"
+    kept = f"{path}.auto-{mark(content)}"
     resets = [f"{psql} {shlex.quote(f'ALTER SYSTEM RESET {key}')}" for key in by_file]
     if resets:
         names = shlex.quote("|".join(by_file))
         resets.insert(0, f"{user} sh -c {_KEEP_LINES} sh {kept} {commands.auto_file} {names}")
-    lines_back = f"\n{user} sh -c {_BACK} sh {kept} {commands.auto_file}" if server is not None else ""
+    lines_back = [f"{user} sh -c {_BACK} sh {kept} {commands.auto_file}"] * (server is not None)
     return Artifact(
         kind=kind,
         filename=name,
@@ -252,7 +252,7 @@ def _write(
             ]
         ),
         verify=all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'",
-        rollback=f"{user} {put_back(path, content)}{lines_back}\n{commands.restart}",
+        rollback=put_back(path, content, *lines_back, last=commands.restart, user=user),
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )

@@ -46,8 +46,13 @@ def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], 
         summary=f"Keeps transparent huge pages away from {one_line(planned.name)}.",
         install=f"{owner} {put(name, path, content)}\n{owner} sh -c '{include}'\nsystemctl restart {service}",
         verify=f'test "$(redis-cli{port} config get disable-thp | tail -n 1)" = yes',
-        rollback=f"{owner} {put_back(path, content)}\ntest -e {path} || {owner} sed -i '\\|^{line}$|d' {conf}\n"
-        f"systemctl restart {service}",
+        rollback=put_back(
+            path,
+            content,
+            f"{{ test -e {path} || {owner} sed -i '\\|^{line}$|d' {conf}; }}",
+            last=f"systemctl restart {service}",
+            user=owner,
+        ),
         restart=Restart.ENGINE,
         avoid_when="Redis is older than 6.2, which has no disable-thp: set THP to madvise on the node.",
     )
