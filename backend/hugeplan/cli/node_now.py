@@ -40,7 +40,7 @@ def observe(root: str = "/") -> Observation:
     return Observation(found.inventory, {**found.sample, **pages}, boot_counts(root, found.inventory))
 
 
-def boot_counts(root: str, inventory: Mapping[str, Any]) -> list[tuple[str, int | None, int]]:
+def boot_counts(root: str, inventory: Mapping[str, Any]) -> list[tuple[str, int | None, dict[int | None, int]]]:
     """Counts that sysctl.d, then tmpfiles.d and the unit of a plan write at boot, as the linter reads these files."""
     context = Context(
         arch=inventory.get("architecture") or "x86_64", base_page_bytes=inventory.get("base_page_bytes") or 4096
@@ -53,18 +53,18 @@ def boot_counts(root: str, inventory: Mapping[str, Any]) -> list[tuple[str, int 
     for path, reader in read:
         with suppress(OSError):
             text = path.read_text(errors="replace") if path.is_file() else ""
-            pages: dict[int | None, int] = {}
+            pages: dict[int | None, dict[int | None, int]] = {}
             for fact in reader(Source(path.name, text), context).facts:
                 if isinstance(fact, PoolFact):
-                    pages[fact.page_bytes] = pages.get(fact.page_bytes, 0) + fact.pages
-            found += [(str(path), size, count) for size, count in pages.items()]
+                    pages.setdefault(fact.page_bytes, {})[fact.numa_node] = fact.pages
+            found += [(str(path), size, by_node) for size, by_node in pages.items()]
     enabled = Path(root, "etc/systemd/system/sysinit.target.wants", systemd_unit.NAME)
     script = Path(root, numa_files.SCRIPT_PATH.lstrip("/"))
     if enabled.exists() and script.is_file():
-        by_size: dict[int, int] = {}
-        for kib, count in re.findall(r"^reserve \d+ hugepages-(\d+)kB (\d+)$", script.read_text(), re.M):
-            by_size[int(kib) * 1024] = by_size.get(int(kib) * 1024, 0) + int(count)
-        found += [(str(script), size, count) for size, count in by_size.items()]
+        by_size: dict[int, dict[int | None, int]] = {}
+        for numa, kib, count in re.findall(r"^reserve (\d+) hugepages-(\d+)kB (\d+)$", script.read_text(), re.M):
+            by_size.setdefault(int(kib) * 1024, {})[int(numa)] = int(count)
+        found += [(str(script), size, by_node) for size, by_node in by_size.items()]
     return found
 
 

@@ -76,8 +76,9 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
 def _here(request: PlanRequest) -> Plan:
     """The plan of this node, with what the files that are not hugeplan's own, which its steps put aside, do to it."""
     found, node = plan(request), request.node
+    numa_nodes = [{"id": numa.id, "mem_total_bytes": numa.mem_total_bytes} for numa in node.numa]
     inventory = {"architecture": node.arch, "base_page_bytes": node.base_page_bytes,
-                 "default_huge_page_bytes": node.default_huge_page_bytes}  # fmt: skip
+                 "default_huge_page_bytes": node.default_huge_page_bytes, "numa_nodes": numa_nodes}  # fmt: skip
     others = [one for one in boot_counts("/", inventory) if "hugeplan" not in Path(one[0]).name]
     return replace(found, findings=(*found.findings, *later_counts(found, Observation(inventory, {}, others))))
 

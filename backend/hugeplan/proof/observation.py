@@ -15,9 +15,9 @@ class Observation:
 
     inventory: Mapping[str, Any]
     sample: Mapping[str, Any]
-    #: File, page size (None: the default) and pages of what writes counts at boot after the command line, in that
-    #: order. None: not looked at, as in a report.
-    boot_counts: Sequence[tuple[str, int | None, int]] | None = None
+    #: File, page size (None: the default) and pages by NUMA node (None: spread by the kernel) of what writes counts at
+    #: boot after the command line, in that order. None: not looked at, as in a report.
+    boot_counts: Sequence[tuple[str, int | None, Mapping[int | None, int]]] | None = None
 
     def pool(self, numa_node: int, page_bytes: int) -> Mapping[str, Any] | None:
         """The counters of one pool, None where the size or the NUMA node is not there."""

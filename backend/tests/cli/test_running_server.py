@@ -89,7 +89,7 @@ def test_the_page_count_of_the_issue() -> None:
 
 def test_the_plan_of_this_node_names_what_sets_another_count_at_boot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found: nothing was said of a count in sysctl.conf, below which the plan's huge_pages = on did not start."""
-    counts = [("/etc/sysctl.conf", None, 100), ("/etc/sysctl.d/60-hugeplan.conf", None, 7)]
+    counts = [("/etc/sysctl.conf", None, {None: 100}), ("/etc/sysctl.d/60-hugeplan.conf", None, {None: 7})]
     monkeypatch.setattr(plan_scenario, "boot_counts", lambda *_: counts)
     found = plan_scenario._here(request_of("postgresql"))
     (said,) = (f.reason for f in found.findings if f.code == "verify_next_boot")

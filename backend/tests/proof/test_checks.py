@@ -18,6 +18,7 @@ from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan, State
 from hugeplan.planner.plan import plan
 from hugeplan.proof import Observation, verify
 from hugeplan.proof.causes import Cause
+from hugeplan.proof.checks.machine import check_next_boot
 from hugeplan.proof.verdict import Outcome
 
 EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
@@ -207,6 +208,37 @@ def test_each_check_reaches_its_verdict(change: Any, code: str, state: State, ou
     assert got is outcome
 
 
+@pytest.mark.parametrize(
+    ("pages", "planned", "is_the_plan"),
+    [
+        ("1:218", {1: 218}, True),
+        ("0:218", {1: 218}, False),
+        ("218", {1: 218}, False),
+        ("218", {0: 109, 1: 109}, True),
+        ("217", {0: 109, 1: 108}, True),
+        ("218", {0: 118, 1: 100}, False),
+        ("0:118,1:100", {0: 118, 1: 100}, True),
+        ("0:100,1:118", {0: 118, 1: 100}, False),
+    ],
+)
+def test_the_next_boot_is_of_each_numa_node(pages: str, planned: dict[int, int], *, is_the_plan: bool) -> None:
+    """Found: the same total on another NUMA node was "the plan again": after the boot its database did not start."""
+    found, report = good()
+    pool = found.pools[0]
+    found = replace(found, pools=tuple(replace(pool, numa_node=numa, pages=count) for numa, count in planned.items()))
+    inventory = report["inventory"] | {
+        "kernel_command_line": f"hugepagesz=2M hugepages={pages}",
+        "numa_nodes": [{"id": 0, "mem_total_bytes": 1 << 34}, {"id": 1, "mem_total_bytes": 1 << 34}],
+    }
+    by_node: dict[int | None, int] = {}
+    for part in pages.split(","):
+        numa, _, count = part.rpartition(":")
+        by_node[int(numa) if numa else None] = int(count)
+    seen = Observation(inventory, {}), Observation(inventory, {}, [("/etc/a.conf", pool.page_bytes, by_node)])
+    for observed in seen:
+        assert [f.state is State.OK for f in check_next_boot(found, observed)] == [is_the_plan]
+
+
 def test_what_writes_counts_after_the_command_line_is_looked_at(tmp_path: Path) -> None:
     """Found: "A reboot reserves the plan again" beside a sysctl.conf of 100 pages, which the next boot ended with."""
     found, report = good()
@@ -234,7 +266,7 @@ def test_what_writes_counts_after_the_command_line_is_looked_at(tmp_path: Path) 
         etc__sysctl_d__60_conf=f"vm.nr_hugepages = {pages}\n", usr__lib__sysctl_d__99_conf="vm.nr_hugepages=7\n"
     )
     assert wrong is State.ATTENTION
-    assert f"{tmp_path}/usr/lib/sysctl.d/99.conf sets 7 pages of 2M, {pages:,} are planned." in text
+    assert f"{tmp_path}/usr/lib/sysctl.d/99.conf sets 7 pages of 2M, {pages:,} pages of 2M are planned." in text
     assert said(etc__sysctl_d__99_conf="")[0] is State.OK, "it takes the place of the other folder's"
     assert said(etc__sysctl_conf="vm/nr_hugepages = 8\n")[0] is State.ATTENTION
     assert said(etc__sysctl_conf="")[0] is State.OK

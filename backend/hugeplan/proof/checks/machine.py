@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hugeplan.planner.findings.base import attention, given, measured, ok, unknown, wrong
 from hugeplan.planner.memory.kernel_parameters import boot_pools
 from hugeplan.planner.model import Finding, Plan, named
-from hugeplan.planner.pages import kubernetes_resource_name, page_label, usual_default_size
+from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label, usual_default_size
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
 from hugeplan.proof.observation import Observation
@@ -112,21 +112,19 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         title = "The kernel ignores this word of its command line"
         fix = "hugeplan lint --fix writes the words in the right order."
         yield wrong(BOOT, item.word, title, f"{item.word}: {item.reason}.", fix, evidence=(given("word", item.word),))
-    asked = {size: pages for size, by_node in found.pools.items() if (pages := sum(by_node.values()))}
+    asked = {size: by_node for size, by_node in found.pools.items() if any(by_node.values())}
     files, later = _last_by_size(observed), [*later_counts(plan, observed)]
     yield from later
     # What a file writes later counts, whatever the command line says of that size.
-    left, wanted = (
-        {size: pages for size, pages in counts.items() if pages and size not in files}
-        for counts in (asked, _planned(plan))
-    )
-    if wanted and not asked:
+    planned = {size: by_node for size, by_node in _planned(plan, _numa_ids(observed)).items() if size not in files}
+    left = {size for size in asked if size not in files}
+    if any(any(by_node.values()) for by_node in planned.values()) and not asked:
         reason = "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps only what is installed."
         fix = "Install one of the plan's files; large pages are sure on the command line only."
         yield attention(BOOT, plan.node, "The command line reserves nothing", reason, fix)
-    elif left != wanted:
+    elif not all(_ends_with(asked.get(size, {}), planned.get(size, {})) for size in left | planned.keys()):
         title = "The command line reserves something else than the plan"
-        said = ", ".join(f"{pages:,} pages of {page_label(size)}" for size, pages in sorted(asked.items()))
+        said = ", ".join(_words(size, by_node, observed) for size, by_node in sorted(asked.items()))
         yield attention(BOOT, plan.node, title, f"It asks for {said}.", "Install the plan's command line.")
     elif not found.ignored and observed.boot_counts is None:
         reason = "Whether sysctl.d, tmpfiles.d or a unit sets another count later was not looked at."
@@ -138,26 +136,53 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
 
 def later_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
     """One finding for each page size whose last word after the command line is a file with another count."""
-    planned = _planned(plan)
+    planned = _planned(plan, _numa_ids(observed))
     for size, (path, pages) in _last_by_size(observed).items():
         if size is None:
-            reason = f"{path} sets {pages:,} pages of the default size, which was not observed."
+            reason = f"{path} sets {sum(pages.values()):,} pages of the default size, which was not observed."
             yield unknown(BOOT, plan.node, "What a file's count reserves is not known", reason)
-        elif pages != planned.get(size, 0):
+        elif not _ends_with(pages, planned.get(size, {})):
             title = "A file sets another count after the command line"
-            reason = f"{path} sets {pages:,} pages of {page_label(size)}, {planned.get(size, 0):,} are planned."
+            reason = f"{path} sets {_words(size, pages, observed)}, {_words(size, planned.get(size, {}), observed)} are planned."
             fix = "Take the count out of that file: the next boot ends with it."
             yield attention(BOOT, plan.node, title, reason, fix)
 
 
-def _last_by_size(observed: Observation) -> dict[int | None, tuple[str, int]]:
+def _ends_with(asked: Mapping[int | None, int], planned: Mapping[int, int]) -> bool:
+    """Whether these counts are the planned ones on each NUMA node. The kernel spreads a count of no node evenly."""
+    if spread := asked.get(None, 0):
+        return spread == sum(planned.values()) and max(planned.values()) - min(planned.values()) <= 1
+    return {numa: pages for numa, pages in asked.items() if pages} == {
+        n: pages for n, pages in planned.items() if pages
+    }
+
+
+def _words(size: int, by_node: Mapping[int | None, int] | Mapping[int, int], observed: Observation) -> str:
+    """``218 pages of 2M on NUMA node 1``; nodes without pages are left out, and the node's name where it is alone."""
+    is_alone = len(_numa_ids(observed)) < 2
+    each = [
+        counted_pages(pages, size) + ("" if numa is None or is_alone else f" on NUMA node {numa}")
+        for numa, pages in by_node.items()
+        if pages
+    ]
+    return " and ".join(each) or counted_pages(0, size)
+
+
+def _last_by_size(observed: Observation) -> dict[int | None, tuple[str, Mapping[int | None, int]]]:
     """Page size, None where the default is not known, to the file with the last count after the command line."""
     default = observed.inventory.get("default_huge_page_bytes")
     return {size or default: (path, pages) for path, size, pages in observed.boot_counts or ()}
 
 
-def _planned(plan: Plan) -> dict[int, int]:
-    planned: dict[int, int] = {}
+def _numa_ids(observed: Observation) -> tuple[int, ...]:
+    """NUMA nodes with memory, over which the kernel spreads."""
+    return tuple(
+        n["id"] for n in observed.inventory.get("numa_nodes") or () if n.get("mem_total_bytes") != 0 and "id" in n
+    )
+
+
+def _planned(plan: Plan, ids: Iterable[int]) -> dict[int, dict[int, int]]:
+    planned: dict[int, dict[int, int]] = {}
     for pool in plan.pools:
-        planned[pool.page_bytes] = planned.get(pool.page_bytes, 0) + pool.pages
+        planned.setdefault(pool.page_bytes, dict.fromkeys(ids, 0))[pool.numa_node] = pool.pages
     return planned
