@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
 from hugeplan.formats import option_files
 from hugeplan.formats.option_files import Option
 from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
-from hugeplan.planner.demand.engines.mysql import DESCRIPTOR_BYTES
+from hugeplan.planner.demand.engines.mysql import DEFAULT_VERSION, TABLE, InnodbPool, chunk_pages, pool_of
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.pages import ceil_to_multiple, page_label
+from hugeplan.planner.model import MIB
+from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes
 
 KIND: Final = "my_cnf"
@@ -55,6 +59,9 @@ _ON: Final = ("1", "on", "true", "yes")
 _OFF: Final = ("0", "off", "false", "no")
 #: The server's words in front of a switch that turn it off.
 _OFF_BY_NAME: Final = ("skip_large_pages", "disable_large_pages")
+_CHUNK: Final = "innodb_buffer_pool_chunk_size"
+#: What the size of a chunk follows from.
+_OF_POOL: Final = ("innodb_buffer_pool_size", _CHUNK, "innodb_buffer_pool_instances", "innodb_page_size")
 _SIZES: Final = (
     "innodb_buffer_pool_size",
     "innodb_buffer_pool_chunk_size",
@@ -121,11 +128,11 @@ def check_my_cnf(
             "Write large_pages=ON.",
             Edit(offset + large.line_start, offset + large.line_end, "large_pages=ON"),
         )
-    product = "MariaDB" if is_mariadb else "MySQL"
+    server = "MariaDB" if is_mariadb else "MySQL"
     pool = last.get("innodb_buffer_pool_size")
     size = "the default" if pool is None or pool.value is None else pool.value
     notes.effects.append(
-        f"{product} {'asks for huge pages' if on else 'uses base pages'}; innodb_buffer_pool_size is {size}"
+        f"{server} {'asks for huge pages' if on else 'uses base pages'}; innodb_buffer_pool_size is {size}"
     )
     if on and not is_mariadb:
         notes.effects.append(
@@ -152,7 +159,7 @@ def _relevant(name: str) -> bool:
         name in PASS_THROUGH
         or name in _SIZES
         or "large_page" in name
-        or name.startswith(("innodb_buffer_pool", "vm.", "max_connections"))
+        or name.startswith(("innodb_buffer_pool", "innodb_page_size", "vm.", "max_connections"))
     )
 
 
@@ -210,21 +217,48 @@ def _one(name: str, pair: Option, text: str, offset: int, notes: Notes) -> None:
 def _chunk(last: dict[str, Option], offset: int, notes: Notes, context: Context) -> None:
     """Chunks that waste a fifth of their pages or more, in pages of the kernel's default size."""
     size = context.default_page_bytes or context.pmd_bytes
-    pair = last.get("innodb_buffer_pool_chunk_size")
+    given = {name: (pair.value or "").strip() for name, pair in last.items() if name in _OF_POOL}
     try:
-        chunk = parse_mysql_bytes(
-            (pair.value or "").strip() if pair is not None else "128M", "innodb_buffer_pool_chunk_size"
-        )
+        pool = pool_of(TABLE.read(given), DEFAULT_VERSION, None)
     except PlannerError:
         return
-    needed = chunk + (chunk // 16384) * DESCRIPTOR_BYTES + 4096
-    used = ceil_to_multiple(needed, size)
-    if used <= needed * 1.25:
+    if not _wastes(pool, size):
         return
-    pool = last.get("innodb_buffer_pool_size")
-    at = offset + (pair.key_start if pair is not None else pool.key_start if pool is not None else 0)
-    better = format_mysql_bytes(max(size // 2**20 * 1000 // 1024, 128) * 2**20)
-    edits = () if pair is None else (Edit(offset + pair.value_start, offset + pair.value_end, better),)
-    said = f"Each chunk of {format_bytes(chunk)} takes {format_bytes(used)} in pages of {page_label(size)}."
-    fix = f"Write innodb_buffer_pool_chunk_size={better}: chunk, descriptors and metadata then fill whole pages."
-    notes.problem(CHUNK, at, f"innodb_buffer_pool_chunk_size={format_mysql_bytes(chunk)}", said, fix, *edits)
+    pair = last.get(_CHUNK)
+    at = offset + (pair or last.get("innodb_buffer_pool_size") or next(iter(last.values()))).key_start
+    used = format_bytes(_taken(pool, size) // pool.chunks)
+    said = f"Each chunk of {format_bytes(pool.chunk_bytes)} takes {used} in pages of {page_label(size)}."
+    better = max(size // MIB * 1000 // 1024, 128) * MIB
+    value, more = format_mysql_bytes(better), _growth(given, better, size, context)
+    fix = f"Write {_CHUNK}={value}: chunk, descriptors and metadata then fill whole pages."
+    if more is None:
+        fix = f"Choose fewer innodb_buffer_pool_instances, or another pool, in whole chunks of {value} per instance."
+    elif more > 0:
+        fix += f" The pool grows by up to {format_bytes(more)}, to whole chunks in every instance."
+    edits = () if pair is None or more is None else (Edit(offset + pair.value_start, offset + pair.value_end, value),)
+    notes.problem(CHUNK, at, f"{_CHUNK}={format_mysql_bytes(pool.chunk_bytes)}", said, fix, *edits)
+
+
+def _taken(pool: InnodbPool, size: int) -> int:
+    """Bytes of the pages that the chunks take."""
+    return pool.chunks * chunk_pages(pool.chunk_bytes, pool.page_size_bytes, size) * size
+
+
+def _wastes(pool: InnodbPool, size: int) -> bool:
+    return _taken(pool, size) > pool.buffer_pool_bytes * 1.28  # descriptors are 3 of the 28
+
+
+def _growth(given: Mapping[str, str], chunk: int, size: int, context: Context) -> int | None:
+    """Bytes by which another chunk makes the pool larger, at most.
+
+    None where it takes more pages, wastes them too, or makes the pool larger by an eighth or than memory. Release and
+    processors are not known, and instances follow from them.
+    """
+    sizes = []
+    for version, cpus in product((DEFAULT_VERSION, "8.0"), range(4, 257, 4)):
+        was, now = (pool_of(TABLE.read(each), version, cpus) for each in (given, {**given, _CHUNK: str(chunk)}))
+        if _wastes(now, size) or _taken(now, size) > _taken(was, size):
+            return None
+        sizes.append((was.buffer_pool_bytes, now.buffer_pool_bytes))
+    most = min(context.mem_total_bytes or math.inf, min(was for was, _ in sizes) * 1.125)
+    return None if any(was < now > most for was, now in sizes) else max(now - was for was, now in sizes)

@@ -166,7 +166,7 @@ def _values(instance: DatabaseInstance, context: DemandContext) -> Mapping[str, 
     The share is of all memory, since 9.3 of the container's (MySQL manual, Enabling Automatic InnoDB Configuration for
     a Dedicated MySQL Server, and Container Detection and Configuration).
     """
-    values = _TABLE.read(instance.settings)
+    values = TABLE.read(instance.settings)
     if not shares_memory(instance):
         return values
     for name in ("server_memory", "container_aware"):
@@ -185,7 +185,7 @@ def _values(instance: DatabaseInstance, context: DemandContext) -> Mapping[str, 
 
 def shares_memory(instance: DatabaseInstance) -> bool:
     """Whether a share of the memory that the server sees is its buffer pool: a dedicated one without a size."""
-    values = _TABLE.read(instance.settings)
+    values = TABLE.read(instance.settings)
     if (instance.version or "").startswith("5."):  # 5.7 has no such variable
         return False
     return bool(values.get("innodb_dedicated_server")) and "innodb_buffer_pool_size" not in values
@@ -424,13 +424,13 @@ def _notes(
 
 def ruled_out(instance: DatabaseInstance) -> str | None:
     """Why the settings exclude huge pages; None when they do not. Not set is not off: the plan advises to set it."""
-    off = _TABLE.read(instance.settings).get("large_pages") is False
+    off = TABLE.read(instance.settings).get("large_pages") is False
     return "large_pages = OFF: InnoDB asks for no huge page until it is ON" if off else None
 
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """Only the default size, each chunk on its own."""
-    values = _TABLE.read(instance.settings)
+    values = TABLE.read(instance.settings)
     off = instance.page_bytes == 0 or values.get("large_pages") is False
     return PoolUse(
         page_sizes_bytes=() if off else (context.default_huge_page_bytes,), on_shortage=OnShortage.BASE_PAGES
@@ -466,7 +466,7 @@ SETTINGS: Final = (
         matters=False,
     ),
 )
-_TABLE: Final = SettingTable(
+TABLE: Final = SettingTable(
     SETTINGS,
     Dialect(
         "MySQL",
