@@ -5,6 +5,7 @@ Pure: text in, data out. It reads nothing from disk and knows neither web nor da
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,9 @@ from hugeplan.lint.detect import read_source
 from hugeplan.lint.engines_beside import MISSING
 from hugeplan.lint.kinds.resources import NO_LIMIT
 from hugeplan.lint.model import Context, Edit, FileReport, LimitFact, Problem, Reading, Rule, Severity, Source
+from hugeplan.lint.pools_beside import asked_bytes
 from hugeplan.lint.together import default_size, together
+from hugeplan.planner.units import format_bytes
 
 _PASSES = 6
 
@@ -23,11 +26,29 @@ def lint(sources: Sequence[Source], context: Context | None = None) -> tuple[Fil
     """A report per file, in order. Files are also checked against each other."""
     where = Context() if context is None else context
     reports = _once(sources, where)
-    texts = _fixed(sources, reports, where)
-    return tuple(
-        replace(report, fixed_text=text) if text != report.source.text else report
-        for report, text in zip(reports, texts, strict=True)
-    )
+    ends = _fixed(sources, reports, where)
+    where = default_size([end.readings for end in ends], where)
+    return tuple(_weighed(report, end, where) for report, end in zip(reports, ends, strict=True))
+
+
+def _weighed(report: FileReport, end: FileReport, context: Context) -> FileReport:
+    """With the text of ``end``. The fixes say how much more it asks for, and are none where it breaks something new."""
+    if report.source.text == end.source.text:
+        return report
+    before, after = (asked_bytes(one.readings, context) for one in (report, end))
+    known = {problem.rule.id for problem in report.problems}
+    new = {problem.rule.id for problem in end.problems if problem.rule.severity is Severity.WRONG} - known
+    if sum(after) > sum(before) and max(after) >= (context.mem_total_bytes or math.inf):
+        new.add("memory")
+    said = f" The file then asks for {format_bytes(max(after))} of huge pages, not for {format_bytes(max(before))}."
+    said *= max(after) > max(before) * 1.05
+    said += f" --fix does not write it, because of {', '.join(sorted(new))}." * bool(new)
+    edited = [
+        [replace(p, fix=p.fix + said, edits=p.edits * (not new)) if p.edits else p for p in r.problems]
+        for r in report.readings
+    ]
+    readings = tuple(replace(r, problems=tuple(p)) for r, p in zip(report.readings, edited, strict=True))
+    return replace(report, readings=readings, fixed_text=None if new else end.source.text)
 
 
 def _once(sources: Sequence[Source], context: Context) -> list[FileReport]:
@@ -73,17 +94,14 @@ def _read(sources: Sequence[Source], context: Context) -> list[tuple[tuple[Readi
     return read
 
 
-def _fixed(sources: Sequence[Source], reports: Sequence[FileReport], context: Context) -> list[str]:
-    """Texts with all edits made; a fix may uncover the next problem, so it is repeated until nothing changes."""
-    texts = [source.text for source in sources]
-    current = list(reports)
+def _fixed(sources: Sequence[Source], reports: Sequence[FileReport], context: Context) -> Sequence[FileReport]:
+    """With all edits made; a fix may uncover the next problem, so it is repeated until nothing changes."""
     for _ in range(_PASSES):
-        changed = [apply_edits(text, report.problems) for text, report in zip(texts, current, strict=True)]
-        if changed == texts:
+        changed = [apply_edits(one.source.text, one.problems) for one in reports]
+        if changed == [one.source.text for one in reports]:
             break
-        texts = changed
-        current = _once([Source(s.name, t) for s, t in zip(sources, texts, strict=True)], context)
-    return texts
+        reports = _once([Source(s.name, t) for s, t in zip(sources, changed, strict=True)], context)
+    return reports
 
 
 def apply_edits(text: str, problems: Sequence[Problem]) -> str:

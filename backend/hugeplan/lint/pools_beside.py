@@ -86,6 +86,15 @@ def hugetlb_pool_bytes(
     return {size: max(count, largest.get((size, None), 0)) for size, count in per_node.items()}
 
 
+def asked_bytes(readings: Sequence[Reading], context: Context) -> list[int]:
+    """Bytes of huge pages that a file asks for: for its pools, for each engine and for each limit."""
+    facts = [fact for reading in readings for fact in reading.facts]
+    engines = [wanted(f, _BARE, context) for f in facts if isinstance(f, EngineFact) and asks_for_pages(f)]
+    limits = [sum(count for _, count in f.hugepages) for f in facts if isinstance(f, LimitFact)]
+    pools = hugetlb_pool_bytes([readings], frozenset(), context).values()
+    return [sum(pools), *limits, *(size * demand.pages for size, demand in filter(None, engines))]
+
+
 def limits_against_pools(
     limits: Sequence[tuple[int, LimitFact]], by_size: Mapping[int, int], found: list[Notes]
 ) -> None:

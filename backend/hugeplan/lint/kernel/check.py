@@ -13,7 +13,7 @@ from hugeplan.lint.kernel import rules
 from hugeplan.lint.kernel.intent import intended_words
 from hugeplan.lint.model import Context, DefaultSizeFact, Edit, Notes, PoolFact, Rule
 from hugeplan.planner.memory.kernel_replay import HUGETLB_NAMES, Boot, Step, Verdict, replay
-from hugeplan.planner.memory.kernel_words import Word, memparse
+from hugeplan.planner.memory.kernel_words import Word, memparse, words_of
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes
 
@@ -68,7 +68,7 @@ def check_words(words: Sequence[Word], notes: Notes, context: Context) -> Boot:
         )
     boot = _replay(words, context, context.kernel)
     _effects(words, boot, notes, context)
-    edits = _edits(words, context)
+    edits = _edits(words, boot, context)
     before = len(notes.problems)
     for step in boot.steps:
         _judge(step, boot, notes, context, edits)
@@ -200,7 +200,7 @@ def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple
                     f"{word.text} comes before {later[0].text}: it reserves pages of {page_label(target)}, "
                     "the default size."
                 )
-                fix = f"Write {later[0].text} {word.text}."
+                fix = f"Write {later[0].text} {word.text}, or hugepagesz={page_label(target)} in front to keep these."
                 notes.problem(rules.LEADING_COUNT, word.start, word.text, said, fix, *edits)
         elif step.target_bytes != memparse(last_size.value or ""):
             said = (
@@ -218,11 +218,19 @@ def _next_size(words: Sequence[Word], count: Word) -> int | None:
     return own[at + 1].start if names[:1] == ["hugepagesz"] and names[1:] != ["hugepages"] else None
 
 
-def _edits(words: Sequence[Word], context: Context) -> tuple[Edit, ...]:
+def _is_guess(today: Boot, meant: Boot) -> bool:
+    """Whether pages become those of another size, and are as much as one of these, or all of them are lost."""
+    was, now = ({size: size * sum(by_node.values()) for size, by_node in b.pools.items()} for b in (today, meant))
+    lost = max((count - now.get(size, 0) for size, count in was.items()), default=0)
+    gained = (size for size, count in now.items() if count > was.get(size, 0))
+    return lost >= min(gained, default=lost + 1 if any(now.values()) else 1)
+
+
+def _edits(words: Sequence[Word], boot: Boot, context: Context) -> tuple[Edit, ...]:
     """The huge page words replaced by what was meant; none where that cannot be told or would not be clean."""
     meant = intended_words(words, context.sizes, context.numa_nodes, context.pmd_bytes)
     own = [word for word in words if word.name in HUGETLB_NAMES]
-    if meant is None or not own:
+    if meant is None or not own or _is_guess(boot, _replay(words_of(meant), context, context.kernel)):
         return ()
     dashes = next((word for word in words if word.name == "--"), None)
     edits = []

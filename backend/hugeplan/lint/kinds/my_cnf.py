@@ -60,6 +60,8 @@ _OFF: Final = ("0", "off", "false", "no")
 #: The server's words in front of a switch that turn it off.
 _OFF_BY_NAME: Final = ("skip_large_pages", "disable_large_pages")
 _CHUNK: Final = "innodb_buffer_pool_chunk_size"
+_WASTE: Final = 1.28
+"""Pages of a pool's chunks by its bytes: a fourth too many, and 3 % of descriptors."""
 #: What the size of a chunk follows from.
 _OF_POOL: Final = ("innodb_buffer_pool_size", _CHUNK, "innodb_buffer_pool_instances", "innodb_page_size")
 _SIZES: Final = (
@@ -171,15 +173,10 @@ def _header(text: str) -> re.Match[str] | None:
 
 def _moved(text: str, pair: Option, offset: int) -> tuple[Edit, ...]:
     """The line taken out and put behind the server section's header, where there is one."""
-    header = _header(text)
-    end = pair.line_end + (1 if text[pair.line_end : pair.line_end + 1] == "\n" else 0)
-    gone = Edit(offset + pair.line_start, offset + end, "")
-    if header is None:
-        return (
-            Edit(offset + pair.line_start, offset + end, ""),
-            Edit(offset + len(text), offset + len(text), f"\n[mysqld]\n{text[pair.line_start : pair.line_end]}\n"),
-        )
-    return (gone, Edit(offset + header.end(), offset + header.end(), text[pair.line_start : pair.line_end] + "\n"))
+    header, line = _header(text), f"{text[pair.line_start : pair.line_end]}\n"
+    end = pair.line_end + (text[pair.line_end : pair.line_end + 1] == "\n")
+    at, new = (len(text), f"\n[mysqld]\n{line}") if header is None else (header.end(), line)
+    return (Edit(offset + pair.line_start, offset + end, ""), Edit(offset + at, offset + at, new))
 
 
 def _one(name: str, pair: Option, text: str, offset: int, notes: Notes) -> None:
@@ -222,43 +219,33 @@ def _chunk(last: dict[str, Option], offset: int, notes: Notes, context: Context)
         pool = pool_of(TABLE.read(given), DEFAULT_VERSION, None)
     except PlannerError:
         return
-    if not _wastes(pool, size):
+    used, pair = _taken(pool, size), last.get(_CHUNK)
+    if used <= pool.buffer_pool_bytes * _WASTE:
         return
-    pair = last.get(_CHUNK)
     at = offset + (pair or last.get("innodb_buffer_pool_size") or next(iter(last.values()))).key_start
-    used = format_bytes(_taken(pool, size) // pool.chunks)
-    said = f"Each chunk of {format_bytes(pool.chunk_bytes)} takes {used} in pages of {page_label(size)}."
-    better = max(size // MIB * 1000 // 1024, 128) * MIB
-    value, more = format_mysql_bytes(better), _growth(given, better, size, context)
-    fix = f"Write {_CHUNK}={value}: chunk, descriptors and metadata then fill whole pages."
-    if more is None:
-        fix = f"Choose fewer innodb_buffer_pool_instances, or another pool, in whole chunks of {value} per instance."
-    elif more > 0:
-        fix += f" The pool grows by up to {format_bytes(more)}, to whole chunks in every instance."
-    edits = () if pair is None or more is None else (Edit(offset + pair.value_start, offset + pair.value_end, value),)
-    notes.problem(CHUNK, at, f"{_CHUNK}={format_mysql_bytes(pool.chunk_bytes)}", said, fix, *edits)
+    said = f"Each chunk of {format_bytes(pool.chunk_bytes)} takes {format_bytes(used // pool.chunks)} in pages"
+    better = format_mysql_bytes(max(size // MIB * 1000 // 1024, 128) * MIB)
+    helps = _helps(given, better, size, context.mem_total_bytes or math.inf)
+    edits = (Edit(offset + pair.value_start, offset + pair.value_end, better),) if pair is not None and helps else ()
+    fix = (
+        f"Write {_CHUNK}={better}: chunk, descriptors and metadata then fill whole pages. The pool grows by an eighth "
+        "at most, to whole chunks in every instance."
+        if helps
+        else f"Choose fewer innodb_buffer_pool_instances, or another pool, in whole chunks of {better} per instance."
+    )
+    subject = f"{_CHUNK}={format_mysql_bytes(pool.chunk_bytes)}"
+    notes.problem(CHUNK, at, subject, f"{said} of {page_label(size)}.", fix, *edits)
 
 
 def _taken(pool: InnodbPool, size: int) -> int:
-    """Bytes of the pages that the chunks take."""
     return pool.chunks * chunk_pages(pool.chunk_bytes, pool.page_size_bytes, size) * size
 
 
-def _wastes(pool: InnodbPool, size: int) -> bool:
-    return _taken(pool, size) > pool.buffer_pool_bytes * 1.28  # descriptors are 3 of the 28
-
-
-def _growth(given: Mapping[str, str], chunk: int, size: int, context: Context) -> int | None:
-    """Bytes by which another chunk makes the pool larger, at most.
-
-    None where it takes more pages, wastes them too, or makes the pool larger by an eighth or than memory. Release and
-    processors are not known, and instances follow from them.
-    """
-    sizes = []
+def _helps(given: Mapping[str, str], chunk: str, size: int, memory: float) -> bool:
+    """Whether chunks take fewer pages and leave the pool's size, whatever the release and the processors are."""
     for version, cpus in product((DEFAULT_VERSION, "8.0"), range(4, 257, 4)):
-        was, now = (pool_of(TABLE.read(each), version, cpus) for each in (given, {**given, _CHUNK: str(chunk)}))
-        if _wastes(now, size) or _taken(now, size) > _taken(was, size):
-            return None
-        sizes.append((was.buffer_pool_bytes, now.buffer_pool_bytes))
-    most = min(context.mem_total_bytes or math.inf, min(was for was, _ in sizes) * 1.125)
-    return None if any(was < now > most for was, now in sizes) else max(now - was for was, now in sizes)
+        was, now = (pool_of(TABLE.read(each), version, cpus) for each in (given, {**given, _CHUNK: chunk}))
+        grows = now.buffer_pool_bytes > min(was.buffer_pool_bytes * 1.125, max(memory, was.buffer_pool_bytes))
+        if grows or _taken(now, size) > min(_taken(was, size), now.buffer_pool_bytes * _WASTE):
+            return False
+    return True

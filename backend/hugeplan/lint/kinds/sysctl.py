@@ -8,6 +8,7 @@ from typing import Final
 
 from hugeplan.lint.kinds.lines import Line, Pair, lines_of, pairs_of
 from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
+from hugeplan.planner.memory.kernel_words import memparse
 from hugeplan.planner.pages import counted_pages
 from hugeplan.planner.units import format_bytes
 
@@ -169,12 +170,8 @@ def _count(pair: Pair, name: str, value: str, notes: Notes, context: Context) ->
 
 
 def _pages_of_size(text: str, context: Context) -> int | None:
-    found = re.fullmatch(r"(\d+)([kmgt])i?b?", text.lower())
-    size = context.default_page_bytes or context.pmd_bytes
-    if found is None or not size:
-        return None
-    factor = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}[found[2]]
-    return -(-int(found[1]) * factor // size)
+    found = re.fullmatch(r"([1-9][0-9]*[kmgt])i?b?", text.lower())
+    return None if found is None else -(-memparse(found[1]) // (context.default_page_bytes or context.pmd_bytes))
 
 
 def _together(values: dict[str, tuple[Pair, int | None]], notes: Notes, context: Context) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from hugeplan.lint.kinds.lines import Line, lines_of
 from hugeplan.lint.kinds.sysfs_paths import THP_WORDS, thp_word
 from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
+from hugeplan.planner.memory.kernel_words import memparse
 from hugeplan.planner.pages import counted_pages, page_label, sysfs_directory_name
 from hugeplan.planner.units import format_bytes
 
@@ -221,7 +222,5 @@ def _directory(line: Line, path: str, found: re.Match[str], notes: Notes, contex
 
 
 def _size_meant(name: str) -> int | None:
-    found = re.search(r"(\d+)\s*([kKmMgG]?)", name)
-    if found is None:
-        return None
-    return int(found[1]) * {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}[found[2].lower()]
+    found = re.search(r"([1-9][0-9]*)\s*([kKmMgG]?)", name)
+    return None if found is None else memparse(found[1] + found[2])
