@@ -279,7 +279,20 @@ JVM = (
         "a page size of another machine",
         "java -XX:+UseLargePages -XX:LargePageSizeInBytes=64m -jar a.jar\n",
         "jvm-page-size",
-        says=("Use one of 2m, 1g.",),
+        says=("Use one of 2m, 1g, or leave it out.",),
+    ),
+    case(
+        "a switch with a sign and a value",
+        "java -XX:+UseLargePages=true -XX:+UseG1GC=true -XX:-AlwaysPreTouch=true -jar a.jar\n",
+        "jvm-flag-spelling",
+        says=("the JVM does not start with both", "Write -XX:+UseLargePages.", "Write one of them."),
+        fixed=("java -XX:+UseLargePages -XX:+UseG1GC -XX:-AlwaysPreTouch=true -jar a.jar",),
+    ),
+    case(
+        "a page size of nothing",
+        "java -XX:LargePageSizeInBytes=0 -jar a.jar\n",
+        "jvm-page-size",
+        says=("JDK 25 does not start with it",),
     ),
     case(
         "a page size without the switch",

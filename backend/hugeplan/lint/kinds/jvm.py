@@ -313,6 +313,10 @@ def _one(flag: Flag, values: dict[str, tuple[str, Flag]], notes: Notes) -> None:
         values[name] = ((value or "").lstrip(":="), flag)
         return
     right = _KNOWN.get(name.lower()) or _WRONG.get(name.lower())
+    if sign and value is not None and right != "LargePageSizeInBytes":
+        same = f"-XX:{sign}{name}" if value == ("true" if sign == "+" else "false") else None
+        said = f"{text}: a flag has a sign or a value, and the JVM does not start with both."
+        notes.rewrite(SPELLING, flag, text, said, same, otherwise="Write one of them.")
     if right is None:
         return
     proper = _proper(right, sign, value)
@@ -347,10 +351,11 @@ def _page_size(size: tuple[str, Flag], large: bool, notes: Notes, context: Conte
             VALUE, flag, flag.text, f"{text!r} is not a size; the JVM does not start.", right, otherwise=otherwise
         )
         return
-    if count not in context.sizes and count != 0:
+    if count not in context.sizes:
         sizes = ", ".join(page_label(s).lower() for s in context.sizes)
         said = f"{text} is not a huge page size of {context.arch}."
-        notes.problem(SIZE, flag.start, flag.text, said, f"Use one of {sizes}.")
+        said += " JDK 25 does not start with it, as it is no power of 2." * (count.bit_count() != 1)
+        notes.problem(SIZE, flag.start, flag.text, said, f"Use one of {sizes}, or leave it out.")
     elif not large:
         said = "-XX:+UseLargePages is missing or switched off."
         fix = "Add -XX:+UseLargePages."
