@@ -215,7 +215,7 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     request, answered = _planned(node, policy)
     found = None if answered is None else answered.plan
     by_size = {} if found is None else _reserved_by(found)
-    taken = _taken(found)
+    taken = {} if found is None else _reserved_by(found, keeps=False)
     misfit = answered is not None and answered.fits is False
     unread = {} if found is None else sizes_not_read(request, found.instances)
     free = None if answered is None else answered.free_bytes
@@ -262,22 +262,13 @@ def _planned(node: FoundNode, policy: Policy) -> tuple[PlanRequest, NodePlan | N
         standing = {**standing, **{key: max(held, standing.get(key, 0)) for key, held in now.items()}}
 
 
-def _reserved_by(found: Plan) -> dict[int, int]:
-    """Bytes that a plan reserves, by page size."""
+def _reserved_by(found: Plan, *, keeps: bool = True) -> dict[int, int]:
+    """Bytes that a plan reserves, by page size, with or without what it ``keeps`` for others."""
     by_size: dict[int, int] = {}
     for pool in found.pools:
-        by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
+        pages = pool.pages - (0 if keeps else pool.held_pages)
+        by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pages * pool.page_bytes
     return by_size
-
-
-def _taken(found: Plan | None) -> dict[int, int]:
-    """Bytes of each page size that a plan's databases and standing limits take, without slack."""
-    taken: dict[int, int] = {}
-    for instance in () if found is None else found.instances:
-        demand = instance.demand
-        for size, pages in ((demand.page_bytes, demand.pages), *demand.also_pages) if instance.page_bytes else ():
-            taken[size] = taken.get(size, 0) + pages * size
-    return taken
 
 
 def _said_of(node: FoundNode, today: Sequence[Finding]) -> dict[tuple[str, str], int]:

@@ -36,8 +36,8 @@ class DatabaseNow:
 class NodeNow:
     """A node with its databases as they are set today.
 
-    ``planned_bytes`` is what the databases take under the node's own plan, by page size, and the limits of those that
-    take none: the scheduler counts a limit whether its pages are used or not. ``pool_plan_bytes`` is what that plan
+    ``planned_bytes`` is what the node's own plan reserves for what it counts, by page size: without the pages that it
+    keeps because nobody knows whether they are in use. ``pool_plan_bytes`` is what that plan
     reserves, slack included: the one count that every finding of the node tells to reserve. ``room_bytes`` is free
     beside it; None: it does not fit.
     """
@@ -111,7 +111,10 @@ def pool_short(now: NodeNow) -> Iterable[Finding]:
         held, limited = now.node.hugetlb_pool_bytes.get(size, 0), now.limited_bytes(size)
         if limited <= held:
             continue
-        pages = now.pages_to_reserve(size, limited)
+        planned = now.pool_plan_bytes.get(size, 0 if now.pool_plan_bytes else limited)
+        told = now.pages_to_reserve(size, planned)
+        if told and planned < limited:
+            told = f"{f'{told} with' if planned > held else 'Apply'} the plan's files, which lower limits,"
         users = named(user.subject for user in now.node.huge_page_users if user.limit_bytes.get(size))
         yield finding(
             "pool_below_limits",
@@ -120,7 +123,7 @@ def pool_short(now: NodeNow) -> Iterable[Finding]:
             f"Its pods have limits for {format_bytes(limited - held)} of {page_label(size)} pages too many",
             f"The limits of {users} sum to {format_bytes(limited)}, the node reports {format_bytes(held)}:"
             " the pool was made smaller after they were scheduled. What starts last finds too few pages.",
-            fix=f"{pages} and restart the kubelet." if pages else NO_ROOM,
+            fix=f"{told} and restart the kubelet." if told else NO_ROOM,
             reserved=format_bytes(held),
             limits=format_bytes(limited),
         )
@@ -149,6 +152,7 @@ def idle_pool(now: NodeNow) -> Iterable[Finding]:
         idle = held - limited
         if idle < size:
             continue
+        kept = now.pool_plan_bytes.get(size, 0) > limited
         whose = (
             "no pod has a limit for them" if not limited else f"pods may use or ask for {format_bytes(limited)} of them"
         )
@@ -160,7 +164,9 @@ def idle_pool(now: NodeNow) -> Iterable[Finding]:
             f"{format_bytes(held)} are reserved in pages of {page_label(size)}; {whose}."
             " Processes outside pods are not seen here.",
             fix=f"Release them: reserve {limited // size:,} of {held // size:,} pages of {page_label(size)}. It "
-            f"gives {format_bytes(idle)} back to pods. Or give databases a limit for them.",
+            f"gives {format_bytes(idle)} back to pods. Or give databases a limit for them."
+            + kept
+            * " The plan keeps them, since nobody knows whether they are in use.",
             reserved=format_bytes(held),
             limits=format_bytes(limited),
         )

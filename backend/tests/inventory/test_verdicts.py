@@ -233,8 +233,24 @@ def test_pages_that_a_database_asks_for_are_not_proposed_for_release() -> None:
         sized(64, 2048), postgres("pg-0", "a", {"shared_buffers": "1GB", "huge_pages": "on"}, limits={"cpu": "1"})
     )
     (idle,) = [finding for finding in found.findings if finding.code == "pool_idle"]
-    needed = found.plan.instances[0].demand.pages
-    assert f"reserve {needed} of 2,048 pages of 2M" in (idle.fix or "")
+    (pool,) = found.plan.pools
+    counted = pool.pages - pool.held_pages
+    assert f"reserve {counted} of 2,048 pages of 2M" in (idle.fix or "")
+    assert "The plan keeps them, since nobody knows whether they are in use." in (idle.fix or "")
+    released = answered(
+        sized(64, counted), postgres("pg-0", "a", {"shared_buffers": "1GB", "huge_pages": "on"}, limits={"cpu": "1"})
+    )
+    assert released.missing_pages == {}  # without the plan's slack 6 pages were missing
+
+
+@pytest.mark.parametrize(("reserved", "says"), [(100, "Reserve {} pages of 2M in all with the"), (700, "Apply the")])
+def test_limits_that_the_plan_lowers_are_no_reason_to_reserve_more(reserved: int, says: str) -> None:
+    """ "Reserve 2,048 pages of 2M in all" stood under a plan of 543."""
+    limits = {"memory": "8Gi", "hugepages-2Mi": "4Gi"}
+    found = answered(sized(64, reserved), postgres("pg-0", "a", {"shared_buffers": "1GB"}, limits=limits))
+    (short,) = [finding for finding in found.findings if finding.code == "pool_below_limits"]
+    planned = found.planned_bytes[2 * MIB] // (2 * MIB)
+    assert (short.fix or "").startswith(f"{says.format(planned)} plan's files, which lower limits,"), short.fix
 
 
 @pytest.mark.parametrize(("containers", "request_gib"), [([2, None], 2), ([None, None], 8), ([2, 3], 5)])
