@@ -31,6 +31,18 @@ def test_an_option_of_a_jvm(word: str, name: str, setting: str | None) -> None:
     assert options_of([word]) == ({} if setting is None else {name: setting})
 
 
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [  # the MaxHeapSize and InitialHeapSize that JVMs 17 and 25 print with them
+        ("-Xmx1g -XX:MaxHeapSize=2g", {"Xmx": "2g"}),
+        ("-XX:MaxHeapSize=2g -Xmx1g", {"Xmx": "1g"}),
+        ("-Xms1g -XX:InitialHeapSize=2g", {"Xms": "2g"}),
+    ],
+)
+def test_of_two_names_of_one_flag_the_last_wins(words: str, settings: dict[str, str]) -> None:
+    assert options_of(words.split()) == settings
+
+
 @pytest.mark.parametrize("word", ["-jar", "Xmx8g", "-XX:", "--Xmx8g", "-XX:+Use LargePages", ""])
 def test_another_word_is_no_option(word: str) -> None:
     assert option_of(word) is None

@@ -26,6 +26,8 @@ LARGE_PAGES_OPTION = "-XX:+UseLargePages"
 #: Linux takes no longer variable (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h).
 _MOST_TEXT = 131_071
 _MOST_OPTIONS = 1_000
+#: Two names of one flag: the last of both wins.
+_SAME = {"MaxHeapSize": "Xmx", "InitialHeapSize": "Xms"}
 _CASSANDRA = {"MAX_HEAP_SIZE": "Xmx", "HEAP_NEWSIZE": "Xmn"}
 
 
@@ -38,7 +40,7 @@ def options_of(words: Iterable[str]) -> dict[str, str]:
         value = None if option is None else option.setting
         if option is None or value is None:
             continue
-        name = option.name
+        name = _SAME.get(option.name, option.name)
         for spelled in (name, f"-{name}", f"-XX:{name}", f"XX:{name}"):
             if spelled.lower() in known:
                 settings[known[spelled.lower()]] = value

@@ -38,9 +38,9 @@ def heap_of(
     instance: DatabaseInstance, values: Mapping[str, Value], context: DemandContext, major: int, collector: str
 ) -> Heap:
     """The largest heap. PlannerError where neither the settings nor the memory that it sees tell it."""
-    given = values.get("Xmx", values.get("MaxHeapSize"))
-    if given is not None:
-        return Heap(int(given), None)
+    given = max(integer(values, name, 0) for name in ("Xmx", "MaxHeapSize"))  # which is the last is not known here
+    if given:
+        return Heap(given, None)
     for name in NOT_COUNTED:
         if str(values.get(name, "false")).lower() not in {"false", "off"}:  # what -XX:- says, and the default
             raise PlannerError(f"settings.{name}", values[name], "Xmx beside it")

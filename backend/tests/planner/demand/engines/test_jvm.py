@@ -197,6 +197,7 @@ REAL = 25_276_502_016
         ("gc=G1 InitialHeapSize=8g", 8589934592),
         ("gc=G1 MinHeapSize=9g", 9663676416),
         ("gc=G1 MaxRAMPercentage=75 MaxHeapSize=1g", 1073741824),
+        ("gc=G1 Xmx=1g MaxHeapSize=2g", 2147483648),
         ("MaxRAM=200m", 104857600),
         ("gc=G1 MaxRAM=240m", 125829120),
         ("gc=G1 MaxRAM=260m", 132120576),
