@@ -58,6 +58,10 @@ MAY_BE_SHORT: Final = attention(
 )
 
 
+#: No container.
+BARE: Final = LimitFact(name="", hugepages=(), memory_bytes=None, position=0)
+
+
 def check_engine(file: int, fact: EngineFact, limits: Limits, found: list[Notes], context: Context) -> None:
     """The engine of a file against the container that runs it."""
     beside = limits.container_of(fact)
@@ -289,10 +293,9 @@ def engines_against_pools(
     if not pools:
         return
     asked: dict[int, list[tuple[int, EngineFact, Demand]]] = {}
-    bare = LimitFact(name="", hugepages=(), memory_bytes=None, position=0)
     for i, fact in facts:
         if isinstance(fact, EngineFact) and fact.owner is None and asks_for_pages(fact):
-            wants = wanted(fact, bare, context)
+            wants = wanted(fact, BARE, context)
             if wants is not None:
                 asked.setdefault(wants[0], []).append((i, fact, wants[1]))
     for size, engines in asked.items():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, is_off
+from hugeplan.lint.engines_beside import BARE, CGROUP, MISSING, Limits, asks_for_pages, is_off, wanted
 from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
 from hugeplan.lint.kinds.sysctl import SHRUNK
 from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
@@ -89,7 +89,7 @@ def hugetlb_pool_bytes(
 def asked_bytes(readings: Sequence[Reading], context: Context) -> list[int]:
     """Bytes of huge pages that a file asks for: for its pools, for each engine and for each limit."""
     facts = [fact for reading in readings for fact in reading.facts]
-    engines = [wanted(f, _BARE, context) for f in facts if isinstance(f, EngineFact) and asks_for_pages(f)]
+    engines = [wanted(f, BARE, context) for f in facts if isinstance(f, EngineFact) and asks_for_pages(f)]
     limits = [sum(count for _, count in f.hugepages) for f in facts if isinstance(f, LimitFact)]
     pools = hugetlb_pool_bytes([readings], frozenset(), context).values()
     return [sum(pools), *limits, *(size * demand.pages for size, demand in filter(None, engines))]

@@ -134,8 +134,10 @@ def held_pages(in_use: PagesInUse, own_demand: Mapping[int, int]) -> dict[PoolKe
             ({i: state.in_use for i, state in of_size.items() if state.in_use is not None}, in_use.own_pages),
             ({i: state.pages for i, state in of_size.items() if state.in_use is None}, own_demand),
         ):
-            others = max(0, sum(kept.values()) - own.get(size, 0))
-            for numa_id, pages in zip(kept, split_exactly(others, list(kept.values())) if kept else (), strict=True):
+            bound = {i: min(pages, in_use.own_bound.get((i, size), 0)) for i, pages in kept.items()}
+            unbound = [pages - bound[i] for i, pages in kept.items()]
+            others = max(0, sum(unbound) - max(0, own.get(size, 0) - sum(bound.values())))
+            for numa_id, pages in zip(kept, split_exactly(others, unbound) if kept else (), strict=True):
                 if pages:
                     held[(numa_id, size)] = pages
     return held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import (
@@ -55,6 +55,7 @@ class Start:
 class PagesInUse:
     """Huge pages that must stay: all pools, the matched databases' own pages by size, and who holds the others.
 
+    ``own_bound``: the own pages of databases that are bound to a NUMA node, which are nowhere else.
     Pages in use that are not known to be a matched database's are somebody else's: a plan keeps them beside its own.
     ``guessed``: matched databases whose mappings could not be read; their own pages are what their settings come to.
     """
@@ -63,6 +64,7 @@ class PagesInUse:
     own_pages: Mapping[int, int]
     holders: Mapping[int, tuple[str, ...]]
     guessed: tuple[str, ...] = ()
+    own_bound: Mapping[PoolKey, int] = field(default_factory=dict)
 
 
 def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
@@ -184,14 +186,19 @@ def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
     matched = start.matched if start is not None else _matches(request, sample)[1].matched
     default = request.node.default_huge_page_bytes
     own: dict[int, int] = {}
+    bound: dict[PoolKey, int] = {}
+    numa_of = {database.name: database.numa_node for database in request.databases}
     guessed = []
     for match in matched:
+        numa_id = numa_of.get(match.instance)
         pages = pages_of(match.database, default)
         if pages is None:
             pages = pages_as_set(match.database, DemandContext.of_node(request.node))
             guessed += [match.instance] if pages else []
         for size, count in pages.items():
             own[size] = own.get(size, 0) + count
+            if numa_id is not None:
+                bound[numa_id, size] = bound.get((numa_id, size), 0) + count
     ours = {match.database.key for match in matched}
     holders: dict[int, list[str]] = {}
     for database in sample.databases:
@@ -207,4 +214,5 @@ def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
         own_pages=own,
         holders={size: tuple(names) for size, names in holders.items()},
         guessed=tuple(guessed),
+        own_bound=bound,
     )

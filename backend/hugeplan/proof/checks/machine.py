@@ -143,7 +143,8 @@ def later_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield unknown(BOOT, plan.node, "What a file's count reserves is not known", reason)
         elif not _ends_with(pages, planned.get(size, {})):
             title = "A file sets another count after the command line"
-            reason = f"{path} sets {_words(size, pages, observed)}, {_words(size, planned.get(size, {}), observed)} are planned."
+            wanted = _words(size, planned.get(size, {}), observed)
+            reason = f"{path} sets {_words(size, pages, observed)}, {wanted} are planned."
             fix = "Take the count out of that file: the next boot ends with it."
             yield attention(BOOT, plan.node, title, reason, fix)
 

@@ -49,6 +49,23 @@ def test_250_pages_in_use_stay_beside_a_server_that_needs_250() -> None:
     assert State.OK not in findings(found, "pool_short")
 
 
+@pytest.mark.parametrize(("numa_node", "held"), [(1, {0: 218, 1: 0}), (None, {0: 159, 1: 59})])
+def test_the_pages_of_a_bound_server_are_on_its_node(numa_node: int | None, held: dict[int, int]) -> None:
+    """Found: pages of a server bound to node 0 were kept on node 1, and it did not start after the next boot."""
+    numa = tuple(
+        NumaNode(id=i, mem_total_bytes=64 * GIB, pools=(Pool(page_bytes=PAGE, nr_hugepages=nr, free_hugepages=0),))
+        for i, nr in enumerate((218, 80))
+    )
+    own = ObservedDatabase(key="own", engine="mariadb", settings={}, hugetlb_bytes=80 * PAGE)
+    other = ObservedDatabase(key="other", engine="postgresql", settings={}, hugetlb_bytes=218 * PAGE)
+    database = DatabaseInstance(
+        name="db", engine="mariadb", settings={"innodb_buffer_pool_size": "256M"}, runs_as="own", numa_node=numa_node
+    )
+    sample = NodeSample(databases=(own, other), processes=())
+    found = plan(PlanRequest(node=NodeFacts(name="n", numa=numa), databases=(database,), sample=sample))
+    assert {pool.numa_node: pool.held_pages for pool in found.pools} == held
+
+
 @given(
     nr=st.integers(1, 3000),
     free=st.integers(0, 3000),
