@@ -16,7 +16,6 @@ _WRITERS: Final = {
     # What engines ask for stays.
     "sysctl": (sysctl.PATH, "", "grep -v hugepages {path} > {path}.part; mv {path}.part {path}", ""),
     "tmpfiles": (numa_files.TMPFILES_PATH, "", "rm {path}", ""),
-    "numa_script": (numa_files.SCRIPT_PATH, "", "rm {path}", ""),
     "systemd_unit": (
         systemd_unit.PATH,
         f"systemctl disable {systemd_unit.NAME}; ",
@@ -32,7 +31,7 @@ def alone(artifact: Artifact) -> tuple[str, Artifact]:
     """
     away, back, paths = [], [], []
     for other, (path, before, goes, returned) in _WRITERS.items():
-        if other == artifact.kind or (artifact.kind, other) == ("systemd_unit", "numa_script"):  # the unit runs it
+        if other == artifact.kind:
             continue
         kept = f"{path}.before-{mark(artifact.content)}"
         gone = f"{{ test -e {kept} || ln {path} {kept}; }} && {{ {goes.format(path=path)}; }}"

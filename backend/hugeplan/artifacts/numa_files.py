@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hugeplan.artifacts import kernel_command_line
 from hugeplan.artifacts.base import (
     Artifact,
     all_of,
@@ -75,6 +76,10 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
     if not pools:
         return
     script, counts = script_text(plan), restore_counts(plan)
+    # A later plan of the command line puts the unit aside, not its script: the counts are that plan's.
+    speaks = f"grep -qs hugepages {kernel_command_line.PATH} /etc/kernel/cmdline"
+    has_unit = kernel_command_line.has_pages(plan)
+    own = [f"{{ {speaks} || {line}; }}" if has_unit and line[0] != "#" else line for line in counts]
     yield Artifact(
         kind="numa_script",
         filename="hugeplan-reserve.sh",
@@ -84,7 +89,7 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
         summary="Writes every count per NUMA node now, compacts memory once, and fails when a count is not reached.",
         install=f"{put('hugeplan-reserve.sh', SCRIPT_PATH, script)}\nchmod 0755 {SCRIPT_PATH}\n{SCRIPT_PATH}",
         verify=all_of(pool_checks(plan)),
-        rollback=put_back(SCRIPT_PATH, script, *counts),
+        rollback=put_back(SCRIPT_PATH, script, *own),
         avoid_when="The pages must be there after a reboot: install the unit beside it, or use the command line.",
     )
     lines = [

@@ -125,7 +125,7 @@ def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
                 (bin_ / name).write_text("#!/bin/sh\n")
             (bin_ / name).chmod(0o755)
     (folder / artifact.filename).write_text(artifact.content)
-    for path in re.findall(r"echo \d+ > (/sys\S+)", commands):
+    for path in re.findall(r"echo \d+ > (/sys[^\s;]+)", commands):
         (folder / f"own{path}").parent.mkdir(parents=True, exist_ok=True)
     (folder / "own/sys/kernel/mm/transparent_hugepage").mkdir(parents=True, exist_ok=True)
     subprocess.run(
