@@ -547,3 +547,34 @@ class TestMappings:
         found = mappings.largest(mappings.parse_maps(lines, 4096, [2 * MIB]), False)
         assert [one.bytes for one in found] == [8 * MIB] * 60 + [800 * MIB]
         assert found[-1].is_hugetlb
+
+
+@pytest.mark.parametrize(
+    ("status", "policy", "nodes"),
+    [
+        (None, None, None),
+        ("0-3", None, [0, 1, 2, 3]),
+        ("0,2-3", "default", [0, 2, 3]),  # a cpuset: AllowedMemoryNodes, a container's cpuset.mems
+        ("1", "default", [1]),
+        ("0-1", "bind:1", [1]),  # numactl --membind, systemd's NUMAPolicy
+        ("0-1", "bind=static:1", [1]),
+        ("0-3", "bind=static|balancing:0,2", [0, 2]),
+        ("0-1", "membind:1", [1]),
+        ("0-1", "prefer:1", [0, 1]),  # takes pages of others, too
+        ("0-1", "interleave:1", [0, 1]),
+        ("0", "bind:1", [0]),  # not read where there is one
+        ("1-2", "bind:3", None),
+    ],
+)
+def test_the_numa_nodes_that_it_may_allocate_from(
+    machine: Machine, status: str | None, policy: str | None, nodes: list[int] | None
+) -> None:
+    """Half of the pages of a PostgreSQL bound to node 1 were planned elsewhere, and it did not start."""
+    host = machine("kubernetes-v2")
+    if status is not None:
+        file = host.path("proc/5001/status")
+        file.write_text(f"{file.read_text()}Mems_allowed:\t00000000,00000003\nMems_allowed_list:\t{status}\n")
+    if policy is not None:
+        pool = f"7f0000000000 {policy} file=/anon_hugepage\\040(deleted) huge dirty=100 N1=100 kernelpagesize_kB=2048"
+        host.path("proc/5001/numa_maps").write_text(f"555501000000 bind:0 heap anon=9\n{pool}\n7f8000000000 default\n")
+    assert databases(host)["postgresql"]["allowed_numa_nodes"] == nodes

@@ -7,6 +7,7 @@ from hugeplan_agent.schema import (
     KNOWN_BYTES,
     LIMITED,
     MOMENT,
+    NUMA_ID,
     NUMBER,
     PAGE_BYTES,
     PID,
@@ -177,6 +178,11 @@ DATABASE = about(
                 ),
                 "Of each page size and counter the limit that acts: the one with the least room on the way "
                 "from its cgroup to the root. Empty: unlimited; null: unknown",
+            ),
+            "allowed_numa_nodes": about(
+                optional(array(NUMA_ID, 1024)),
+                "The NUMA nodes that it may allocate from: of its cpuset's those that its largest mapping is bound to,"
+                " as far as /proc/PID/numa_maps could be read; null: unknown",
             ),
         },
         required=("key", "engine", "main_pid"),

@@ -26,7 +26,7 @@ ALL_USERS = ["0", "0", str(2**32 - 1)]
 
 def segments_of(host: Host, one: Found) -> tuple[list[dict[str, Any]], str | None, str | None]:
     """Its large segments, whether they lie on huge pages, and what tells so."""
-    _, found = host.kept("database segments").get(one.server.main.key, (None, None))
+    _, found, _ = host.kept("database segments").get(one.server.main.key, (None, None, None))
     if found is None:
         return [], *_status_of_counters(one)
     has_thp = bool((one.server.main.rollup or {}).get("anon_huge_bytes"))
@@ -87,6 +87,18 @@ def owner_uid(host: Host, main: Process) -> int | None:
     return main.user if main.effective_user == 0 else main.effective_user
 
 
+def allowed_numa_nodes(host: Host, one: Found) -> list[int] | None:
+    """Those that it may allocate from: its cpuset's, and of them those that its largest mapping is bound to."""
+    *_, bound = host.kept("database segments").get(one.server.main.key, (None,))
+    allowed = _ids(one.server.main.numa_nodes or "")
+    return sorted(allowed & _ids(bound) if bound else allowed) or None
+
+
+def _ids(listed: str) -> set[int]:
+    ends = (part.split("-") for part in listed.split(",") if part)
+    return {number for two in ends for number in range(int(two[0]), int(two[-1]) + 1)}
+
+
 def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str, Any]:
     """One server as the report has it."""
     facts = facts_of(host, one)
@@ -119,6 +131,7 @@ def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str
         "memory": memory_of(one),
         **memlock(host, main),
         "hugetlb_limits": _limits(host, main),
+        "allowed_numa_nodes": unforeseen(facts.settings, lambda: allowed_numa_nodes(host, one), None),
     }
 
 

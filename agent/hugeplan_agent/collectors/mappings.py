@@ -36,6 +36,7 @@ WALK_PART = 0.001
 SHARES = 4
 LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+ \d+) *(.*)")
 PAGE_SIZE = re.compile(rb"KernelPageSize:\s+(\d{1,20}) kB")
+BOUND = re.compile(rb"\w+ (?:mem)?bind[^ :]*:([0-9,-]+)")
 DELETED = b" (deleted)"
 POOL_PAGES = b"/anon_hugepage"
 NAMES: tuple[tuple[bytes, str, bool | None], ...] = (
@@ -154,6 +155,18 @@ def page_sizes(lines: Iterable[bytes], wanted: Collection[int]) -> dict[int, int
         elif header := LINE.match(line):
             start = int(header[1], 16)
     return found
+
+
+def bound_to(host: Host, pid: int, start: int) -> tuple[str | None, int]:
+    """The NUMA nodes that the policy of a mapping binds it to, None without one; and how many bytes were read."""
+    read_bytes = 0
+    with suppress(NoData, OSError):
+        for line in host.lines(f"proc/{pid}/numa_maps", MAX_MAPS_BYTES):
+            read_bytes += len(line) + 1
+            if line.startswith(b"%08x " % start):  # the kernel walks no more than is read
+                match = BOUND.match(line)
+                return match and match[1].decode(), read_bytes
+    return None, read_bytes
 
 
 def rooms(host: Host) -> dict[bool, Walks]:

@@ -74,6 +74,8 @@ class Process:
     hugetlb_bytes: int | None = None
     vm_pte_bytes: int | None = None
     swap_bytes: int | None = None
+    numa_nodes: str | None = None
+    """Those that its cpuset lets it allocate from, as the kernel lists them."""
     has_status: bool = False
     rollup: dict[str, int] | None = None
     rollup_age_seconds: float | None = None
@@ -166,6 +168,7 @@ def add_status(process: Process, text: str) -> None:
     process.hugetlb_bytes = amounts.get("HugetlbPages")
     process.vm_pte_bytes = amounts.get("VmPTE")
     process.swap_bytes = amounts.get("VmSwap")
+    process.numa_nodes = text.partition("\nMems_allowed_list:")[2].partition("\n")[0].strip() or None
 
 
 def scan(host: Host) -> ProcessTable:

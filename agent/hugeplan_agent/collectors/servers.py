@@ -229,9 +229,13 @@ def _read_mappings(host: Host, room: Foreign, one: Found) -> None:
             may_walk = (main.vm_pte_bytes or 0) <= MAX_TABLES_BYTES
             base, sizes = base_page_bytes(host), sizes_in_use(host)
             mapped, count = mappings.read(host, main.pid, base, sizes, may_walk=may_walk)
+            mapped, bound = mapped and mappings.largest(mapped, one.engine.shares_segment), None
+            if mapped and may_walk and not (main.numa_nodes or "0").isdecimal():  # else there is one NUMA node to be on
+                bound, more = mappings.bound_to(host, main.pid, mapped[0].start)
+                count += more
         room.spend(main.account, count)
         if main.pid not in host.left_alone:
-            kept[main.key] = now, mapped and mappings.largest(mapped, one.engine.shares_segment)
+            kept[main.key] = now, mapped, bound
     if main.account in walks.missed:
         room.missed.add(main.account)
 

@@ -225,6 +225,7 @@ class Database(DocumentModel):
     memlock_limit_bytes: ByteCount | None = None
     memlock_limited: bool | None = None
     hugetlb_limits: list[HugetlbLimit] | None = Field(default=None, max_length=64)
+    allowed_numa_nodes: list[Annotated[int, Field(ge=0, le=4095)]] | None = Field(default=None, max_length=1024)
     counters: WalkCounters | None = None
 
 

@@ -210,6 +210,7 @@ def observed_database(database: observed.Database) -> planner.ObservedDatabase:
         port=database.port,
         walks=walk_share(database.counters),
         owner_uid=database.owner_uid,
+        allowed_numa_nodes=tuple(database.allowed_numa_nodes or ()),
         pid=database.main_pid,
         sources={name: setting.source for name, setting in database.settings.items()}
         | ({} if database.version_source is None else {"version": database.version_source}),

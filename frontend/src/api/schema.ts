@@ -8325,6 +8325,11 @@ export interface components {
              * @default null
              */
             hugetlb_limits: components["schemas"]["ReportDocument_HugetlbLimit"][] | null;
+            /**
+             * Allowed Numa Nodes
+             * @default null
+             */
+            allowed_numa_nodes: number[] | null;
             /** @default null */
             counters: components["schemas"]["ReportDocument_WalkCounters"] | null;
         };

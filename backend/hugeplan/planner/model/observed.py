@@ -156,6 +156,7 @@ class ObservedDatabase:
     ``hugetlb_limits``: None is unknown, empty is known to be unlimited. ``memory_limit_bytes``: its unit's, None where
     it is unknown, -1 where there is none. ``port``, ``pid`` and ``place`` name it to a person; its paths are known on
     its own node alone. ``sources``: where each setting was read. ``owner_uid``: the user that it runs as.
+    ``allowed_numa_nodes``: those that it may allocate from, by its cpuset and memory policy; empty is unknown.
     """
 
     key: str
@@ -176,6 +177,7 @@ class ObservedDatabase:
     port: int | None = None
     walks: WalkShare | None = None
     owner_uid: int | None = None
+    allowed_numa_nodes: tuple[int, ...] = ()
     # Nodes that are alike but for these are alike: they are planned once.
     pid: int | None = field(default=None, compare=False)
     place: ServerPlace | None = field(default=None, compare=False)

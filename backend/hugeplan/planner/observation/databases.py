@@ -9,7 +9,7 @@ from typing import Final
 
 from hugeplan.planner.demand import ENGINES, DemandContext, as_found, demand_of, engine_named, is_sized, lacks_size
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, Workload, named
+from hugeplan.planner.model import MIB, DatabaseInstance, NodeFacts, NodeSample, ObservedDatabase, Workload, named
 from hugeplan.planner.observation.server_owners import ServerOwners
 from hugeplan.planner.pages import ceil_pages
 from hugeplan.planner.units import format_bytes
@@ -284,6 +284,13 @@ def as_instance(database: ObservedDatabase, name: str, context: DemandContext) -
         if not rule.has_default_size or not refused.isdisjoint((*rule.sized_by, rule.shared_by)):
             accepted = replace(accepted, unread_settings=rule.sized_by[:1])
     return replace(accepted, extension_bytes=_extension_bytes(database, accepted, context))
+
+
+def may_allocate_on(database: ObservedDatabase | None, node: NodeFacts) -> tuple[int, ...]:
+    """The NUMA nodes with memory that a running server may allocate from; empty: all of them, or unknown."""
+    with_memory = [numa.id for numa in node.numa if numa.mem_total_bytes]
+    found = () if database is None else tuple(sorted({*with_memory}.intersection(database.allowed_numa_nodes)))
+    return found if len(found) < len(with_memory) else ()
 
 
 def limit_of(database: ObservedDatabase) -> int | None:

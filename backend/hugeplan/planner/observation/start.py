@@ -20,6 +20,7 @@ from hugeplan.planner.observation.databases import (
     as_instance,
     limit_of,
     match_databases,
+    may_allocate_on,
     pages_as_set,
     pages_of,
     pool_bytes_of,
@@ -158,13 +159,23 @@ def _with_instances(sample: NodeSample, matched: Sequence[Match]) -> NodeSample:
 
 
 def _matches(request: PlanRequest, sample: NodeSample) -> tuple[PlanRequest, Matches]:
-    """Whom the databases are, and the request with the limits of memory that those see."""
+    """Whom the databases are, and the request with the limits of memory that those see and where they are bound."""
     context = DemandContext.of_node(request.node)
     matches = match_databases(request.databases, sample, context)
     limits = {match.instance: limit_of(match.database) for match in matches.matched}
-    seen = tuple(replace(one, memory_limit_bytes=limits.get(one.name)) for one in request.databases)
+    own = {match.instance: may_allocate_on(match.database, request.node) for match in matches.matched}
+    unbound = [one.name for one in request.databases if one.numa_node is None]
+    bound = {name: own[name][0] for name in unbound if len(own.get(name, ())) == 1}
+    seen = tuple(
+        replace(one, memory_limit_bytes=limits.get(one.name), numa_node=bound.get(one.name, one.numa_node))
+        for one in request.databases
+    )
     require_size_known(seen, matches.matched, context)
-    return replace(request, databases=seen), matches
+    notes = tuple(
+        f"{name}: on NUMA node {only} alone, as its server is bound there (/proc/PID: Mems_allowed_list, numa_maps)"
+        for name, only in bound.items()
+    )
+    return replace(request, databases=seen), replace(matches, notes=(*matches.notes, *notes))
 
 
 def _numa_weights(node: NodeFacts, pools: Mapping[PoolKey, PoolState]) -> tuple[int, ...]:

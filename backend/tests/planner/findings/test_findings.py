@@ -340,6 +340,23 @@ CASES = (
     Case("numa_imbalance", LOOK, request(node(pools(0, 0, 0, 0))), "about 75 % of its accesses"),
     Case("numa_imbalance", LOOK, request(node(pools(0, 0)), database(), mariadb()), "main, blog are not bound"),
     Case("numa_imbalance", WRONG, request(node(pools(PAGES, 0)), database(numa_node=1)), "not where it is needed"),
+    # Its server is bound: to one node, to two of three, to another than it is planned on.
+    Case("numa_imbalance", OK, request(node(pools(0, 0)), RUNNING, sample=server(allowed_numa_nodes=(1,)))),
+    Case("numa_node_not_allowed", OK, request(node(pools(0, 0)), RUNNING, sample=server(allowed_numa_nodes=(1,)))),
+    Case("numa_node_not_allowed", None, request(node(pools(0, 0)), RUNNING, sample=server())),
+    Case("numa_node_not_allowed", None, request(node(pools(0, 0)), RUNNING, sample=server(allowed_numa_nodes=(0, 1)))),
+    Case(
+        "numa_node_not_allowed",
+        LOOK,
+        request(node(pools(0, 0, 0)), RUNNING, sample=server(allowed_numa_nodes=(0, 2))),
+        "on NUMA nodes 0, 2 only; its pages are on NUMA nodes 0, 1, 2",
+    ),
+    Case(
+        "numa_node_not_allowed",
+        WRONG,
+        request(node(pools(0, 0)), replace(RUNNING, numa_node=0), sample=server(allowed_numa_nodes=(1,))),
+        "on NUMA node 1 only; its pages are on NUMA node 0",
+    ),
     Case("fragmentation", OK, request()),
     Case("fragmentation", UNKNOWN, request(policy=RUNTIME)),
     Case("fragmentation", LOOK, request(node(), SETTINGS_1G, policy=RUNTIME), "Gigantic"),
