@@ -278,7 +278,7 @@ def _do_not_approve_if(plan: Plan) -> Iterator[str]:
     yield "The node's memory or its databases have changed since the sample."
     for page_bytes in sorted({pool.page_bytes for pool in plan.pools}):
         pools = [pool for pool in plan.pools if pool.page_bytes == page_bytes and pool.present_pages is not None]
-        if fewer := sum(max(0, (pool.present_pages or 0) - pool.pages) for pool in pools):
+        if (fewer := sum((pool.present_pages or 0) - pool.pages for pool in pools)) > 0:
             pages = counted_pages(fewer, page_bytes)
             yield f"A server that is not described, and is stopped or waits for its restart, needs the {pages} that go."
     for finding in plan.findings:
