@@ -43,7 +43,7 @@ def _copy(title: str, path: str, content: str, mode: str, register: str) -> list
     ]
 
 
-def _boot_tasks(grub: Artifact, words: Sequence[str]) -> list[dict[str, Any]]:
+def _boot_tasks(grub: Artifact, words: Sequence[str], others: dict[str, Any]) -> list[dict[str, Any]]:
     """What follows the copy depends on the node: a run may have ended right after it."""
     of_pages = [word for word in words if "hugepages" in word]
     found = "$(grep -oE '((default_)?hugepagesz|hugepages)=[^ ]*' /proc/cmdline | xargs)"
@@ -59,6 +59,7 @@ def _boot_tasks(grub: Artifact, words: Sequence[str]) -> list[dict[str, Any]]:
             "ansible.builtin.shell": kernel_command_line.UPDATE,
             "changed_when": False,
         },
+        others,
         {
             "name": "Words that the kernel was started with",
             "ansible.builtin.shell": all_of(started),
@@ -101,9 +102,13 @@ def render(plan: Plan, request: PlanRequest, files: Mapping[str, Artifact] | Non
     away, way = alone(files["kernel_command_line" if at_boot else "systemd_unit"])
     read = {"name": "GRUB reads fragments here", "ansible.builtin.shell": kernel_command_line.IS_READ}
     tasks = [read | {"changed_when": False}] if at_boot else []
-    tasks.append({"name": "Other counts of an earlier plan", "ansible.builtin.shell": away, "changed_when": False})
+    others: dict[str, Any] = {
+        "name": "Other counts of an earlier plan",
+        "ansible.builtin.shell": away,
+        "changed_when": False,
+    }
     words = kernel_command_line.parameters(plan, request).split()
-    tasks += _boot_tasks(way, words) if at_boot else _run_time_tasks(way, script)
+    tasks += _boot_tasks(way, words, others) if at_boot else [*_run_time_tasks(way, script), others]
     tasks.append(
         {
             "name": "Every pool has the planned count",

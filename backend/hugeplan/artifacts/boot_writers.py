@@ -25,6 +25,9 @@ _WRITERS: Final = {
 }  # fmt: skip
 
 
+_REBOOT: Final = " &&\nreboot"
+
+
 def alone(artifact: Artifact) -> tuple[str, Artifact]:
     """Commands that put the files of all other kinds aside, under a name of this file's own; and the file that writes
     the counts at boot, with these commands and those that put them back.
@@ -40,7 +43,9 @@ def alone(artifact: Artifact) -> tuple[str, Artifact]:
         come = f"if test -s {kept}; then mv {kept} {path}; {returned or ':'}; else rm -f {kept} {path}; fi"
         back.append(f"{{ if test -e {kept} && ! grep -qs hugepages {path}; then {come}; fi; :; }} &&\n")
         paths.append(path)
-    install = "\n".join([*away, artifact.install])
+    # They go when this one is in its place: what ends before that leaves what reserved the pages so far.
+    install, reboots, _ = artifact.install.partition(_REBOOT)
+    install += " &&\n{\n" + "\n".join(away) + "\n}" + reboots
     if artifact.kind == "kernel_command_line":
         install = kernel_command_line.where_read(install)
     rollback = artifact.rollback.replace(" &&\n", f" {' '.join(paths)} &&\n{''.join(back)}", 1)

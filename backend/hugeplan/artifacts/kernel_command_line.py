@@ -107,7 +107,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         path=PATH,
         content=content,
         summary="Reserves all pools at boot, before memory is fragmented.",
-        install=f"{put('60-hugeplan.cfg', PATH, content)}\n{UPDATE}\nreboot",
+        install=all_of([put("60-hugeplan.cfg", PATH, content), UPDATE, "reboot"]),
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
         rollback=put_back(PATH, content, UPDATE, last="reboot"),
         restart=Restart.REBOOT,

@@ -62,9 +62,14 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         path=PATH,
         content=content,
         summary="Runs the NUMA script early at each boot; the unit fails when the kernel gives fewer pages.",
-        install=(
-            f"test -x {SCRIPT_PATH}  # the numa_script goes first\n"
-            f"{put(NAME, PATH, content)}\nsystemctl daemon-reload\nsystemctl enable --now {NAME}"
+        install="# the numa_script goes first\n"
+        + all_of(
+            [
+                f"test -x {SCRIPT_PATH}",
+                put(NAME, PATH, content),
+                "systemctl daemon-reload",
+                f"systemctl enable --now {NAME}",
+            ]
         ),
         verify=all_of([f"systemctl is-active --quiet {NAME}", *pool_checks(plan)]),
         rollback=f"! sha256sum {PATH} 2>/dev/null | grep -q ^{mark(content)} || systemctl disable --now {NAME}\n"

@@ -125,6 +125,9 @@ def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
                 (bin_ / name).write_text("#!/bin/sh\n")
             (bin_ / name).chmod(0o755)
     (folder / artifact.filename).write_text(artifact.content)
+    if artifact.kind == "systemd_unit":  # goes after the script that it runs
+        (script := folder / "own/usr/local/sbin/hugeplan-reserve").parent.mkdir(parents=True, exist_ok=True)
+        script.touch(mode=0o755)
     for path in re.findall(r"echo \d+ > (/sys[^\s;]+)", commands):
         (folder / f"own{path}").parent.mkdir(parents=True, exist_ok=True)
     (folder / "own/sys/kernel/mm/transparent_hugepage").mkdir(parents=True, exist_ok=True)
@@ -260,6 +263,23 @@ def test_where_grub_reads_no_fragment_nothing_is_changed(tmp_path: Path) -> None
     (tmp_path / "bin/grub-mkconfig").write_text("sysconfdir=/etc; . /etc/default/grub; grub.d")
     assert paste(tmp_path, grub, grub.install) is None
     assert earlier.read_text() == "vm.nr_hugepages = 9\n"
+
+
+def test_what_reserves_pages_stays_until_its_follower_is_in_place(tmp_path: Path) -> None:
+    """Found: a full /boot failed update-grub, the unit of the pages was gone already, and the node rebooted."""
+    grub = ON_THE_NODE["kernel_command_line"]
+    unit = tmp_path / "own/etc/systemd/system/hugeplan-hugepages.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("hugepages\n")
+    assert paste(tmp_path, grub, "") is None
+    (tmp_path / "bin/update-grub").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin/reboot").write_text('#!/bin/sh\n: > "$0ed"\n')
+    (tmp_path / "bin/reboot").chmod(0o755)
+    paste(tmp_path, grub, grub.install)
+    assert (unit.exists(), (tmp_path / "bin/rebooted").exists()) == (True, False)
+    (tmp_path / "bin/update-grub").write_text("#!/bin/sh\n")
+    paste(tmp_path, grub, grub.install)
+    assert (unit.exists(), (tmp_path / "bin/rebooted").exists()) == (False, True)
 
 
 @pytest.mark.parametrize(
