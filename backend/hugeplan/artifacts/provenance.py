@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hugeplan.artifacts.base import Artifact, one_line, with_content, with_first_line
+from hugeplan.artifacts.base import Artifact, mark, one_line, with_content, with_first_line
 from hugeplan.documents.plan_digest import short
 
 
@@ -28,6 +28,13 @@ class Provenance:
 
 def _moment(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def of_one_plan(files: Sequence[Artifact]) -> list[Artifact]:
+    """The files; the text of those that are known by it names the plan, for another plan may write the same else."""
+    line = f"hugeplan files {mark(repr([(a.kind, a.content) for a in files]))}"
+    lined = [with_content(a, with_first_line(a.content, a.media_type, line, member="_plan")) for a in files]
+    return [b if mark(a.content) in a.install else a for a, b in zip(files, lined, strict=True)]
 
 
 def with_provenance(artifacts: Sequence[Artifact], provenance: Provenance | None) -> tuple[Artifact, ...]:

@@ -30,21 +30,16 @@ from hugeplan.artifacts import (
     thp,
     tuned_profile,
 )
-from hugeplan.artifacts.base import (
-    Artifact,
-    mark,
-    planned_pools,
-    require_sound,
-    with_content,
-    with_first_line,
-    with_pool,
-    with_warning,
-)
+from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
 from hugeplan.artifacts.boot_writers import alone
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.owners import Needs, needs, objects, without_room
+<<<<<<< HEAD
 from hugeplan.planner.demand import counted_settings
+=======
+from hugeplan.artifacts.provenance import of_one_plan
+>>>>>>> 509c04c1 (artifacts: the line that names a plan stands beside that of a kept one; the sheet shows no kept file's command)
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.recognition.operators import Owner
@@ -236,7 +231,9 @@ def render(
         for row in ROWS
         for artifact in (row.render(plan, request, needed) if row.patches else row.render(plan, request))
     ]
-    rendered = _of_one_plan(rendered, plan, request)
+    rendered = of_one_plan(rendered)
+    playbook = {a.kind: a for a in ansible.render(plan, request, {a.kind: a for a in rendered})}
+    rendered = [playbook.get(a.kind, a) for a in rendered]
     if not plan.fits:
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
     require_sound(rendered)
@@ -251,20 +248,6 @@ def render(
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
     first = [replace(a, recommended=True, step=steps[a.kind]) for a in recommended]
     return (*first, *(a for a in rendered if a.kind not in steps))
-
-
-def _of_one_plan(files: Sequence[Artifact], plan: Plan, request: PlanRequest) -> list[Artifact]:
-    """The files, where those that are known by their text name the plan in it: another plan may write the same else."""
-    line = f"hugeplan files {mark(repr([(a.kind, a.content) for a in files]))}"
-    named = [
-        with_content(a, with_first_line(a.content, a.media_type, line, member=""))
-        if mark(a.content) in a.install
-        else a
-        for a in files
-    ]
-    own = {a.kind: a for a in named}
-    playbook = {a.kind: a for a in ansible.render(plan, request, own)}
-    return [playbook.get(a.kind, a) for a in named]
 
 
 def _require_possible(platform: Platform, request: PlanRequest) -> None:
