@@ -8,11 +8,10 @@ from typing import Final
 from hugeplan.artifacts import kernel_command_line, numa_files, sysctl, systemd_unit
 from hugeplan.artifacts.base import Artifact, mark
 
+_UPDATE: Final = kernel_command_line.UPDATE
 #: kind -> its file, and commands before it goes, by which it goes and after it came back.
 _WRITERS: Final = {
-    "kernel_command_line": (
-        kernel_command_line.PATH, "", f"rm {{path}}; {kernel_command_line.UPDATE}", kernel_command_line.UPDATE,
-    ),
+    "kernel_command_line": (kernel_command_line.PATH, "", f"rm {{path}}; {_UPDATE}", _UPDATE),
     # What engines ask for stays.
     "sysctl": (sysctl.PATH, "", "grep -v hugepages {path} > {path}.part; mv {path}.part {path}", ""),
     "tmpfiles": (numa_files.TMPFILES_PATH, "", "rm {path}", ""),
@@ -22,7 +21,7 @@ _WRITERS: Final = {
         "rm {path}",
         f"systemctl daemon-reload; systemctl enable {systemd_unit.NAME}",
     ),
-}  # fmt: skip
+}
 
 
 _REBOOT: Final = " &&\nreboot"

@@ -75,10 +75,9 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
     pools = ordered(plan)
     if not pools:
         return
-    script, counts = script_text(plan), restore_counts(plan)
+    script, counts, has_unit = script_text(plan), restore_counts(plan), kernel_command_line.has_pages(plan)
     # A later plan of the command line puts the unit aside, not its script: the counts are that plan's.
     speaks = f"grep -qs hugepages {kernel_command_line.PATH} /etc/kernel/cmdline"
-    has_unit = kernel_command_line.has_pages(plan)
     own = [f"{{ {speaks} || {line}; }}" if has_unit and line[0] != "#" else line for line in counts]
     yield Artifact(
         kind="numa_script",

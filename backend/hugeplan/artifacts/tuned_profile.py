@@ -9,6 +9,7 @@ from hugeplan.artifacts.kernel_command_line import has_words, parameters
 from hugeplan.planner.model import Plan, PlanRequest
 
 PATH = "/etc/tuned/hugeplan/tuned.conf"
+_BEFORE = "echo throughput-performance"
 
 
 def profile_text(plan: Plan, request: PlanRequest) -> str:
@@ -42,13 +43,8 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Reserves the pools at boot through TuneD, on nodes whose command line TuneD manages.",
         install=f"{put('tuned.conf', PATH, content)}\ntuned-adm profile hugeplan\nreboot",
         verify=all_of(["tuned-adm active | grep -qw hugeplan", *pool_checks(plan)]),
-        rollback=put_back(
-            PATH,
-            content,
-            "# throughput-performance, or the profile that was active before",
-            f"if test -e {PATH}; then tuned-adm profile hugeplan; else tuned-adm profile throughput-performance; fi",
-            last="reboot",
-        ),
+        rollback="# throughput-performance, or the profile that was active before:\n"
+        + put_back(PATH, content, f"tuned-adm profile $(test -e {PATH} && echo hugeplan || {_BEFORE})", last="reboot"),
         restart=Restart.REBOOT,
         avoid_when="Another tool writes the command line: one owner only.",
     )
