@@ -35,11 +35,8 @@ from hugeplan.artifacts.boot_writers import alone
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.owners import Needs, needs, objects, without_room
-<<<<<<< HEAD
-from hugeplan.planner.demand import counted_settings
-=======
 from hugeplan.artifacts.provenance import of_one_plan
->>>>>>> 509c04c1 (artifacts: the line that names a plan stands beside that of a kept one; the sheet shows no kept file's command)
+from hugeplan.planner.demand import counted_settings
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.recognition.operators import Owner
