@@ -31,6 +31,11 @@ _KNOWN: Final = (
     "transparent_hugepage_tmpfs",
     "thp_shmem",
 )
+_MEANT: Final = {
+    "default": "default_hugepagesz",
+    **dict.fromkeys(("hugepagesize", "huge_pagesz", "hugepage_size", "hugepagessz", "hugepagesizes"), "hugepagesz"),
+    **dict.fromkeys(("nr_hugepages", "hugepage", "huge_pages", "num_hugepages"), "hugepages"),
+}
 MAX_COMMAND_LINE: Final = 4096
 """Characters that a kernel reads at most (COMMAND_LINE_SIZE): 2048 on x86-64 and Arm, 4096 on s390x."""
 _THP: Final = ("always", "madvise", "never")
@@ -289,23 +294,10 @@ def _thp_twice(words: Sequence[Word], notes: Notes) -> None:
 
 def _misspelled(word: Word, notes: Notes) -> None:
     name = word.name.lower()
-    if word.name in _KNOWN or "." in word.name or "/" in word.name:
+    if word.name in _KNOWN or "." in word.name or "/" in word.name or not re.search("huge_?page|hugetlb", name):
         return
-    looks_like = "hugepage" in name or "hugetlb" in name or "huge_page" in name
-    if not looks_like:
-        return
-    sizes = ("hugepagesize", "huge_pagesz", "hugepage_size", "hugepagessz", "hugepagesizes")
-    near = (
-        name
-        if name in _KNOWN
-        else "hugepagesz"
-        if name in sizes
-        else "default_hugepagesz"
-        if name.startswith("default")
-        else "hugepages"
-        if name in {"nr_hugepages", "hugepage", "huge_pages", "num_hugepages"}
-        else next(iter(difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.7)), None)
-    )
+    near = name if name in _KNOWN else _MEANT.get("default" if name.startswith("default") else name)
+    near = near or next(iter(difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.7)), None)
     edits = () if near is None else (Edit(word.start, word.end, f"{near}={word.value or ''}"),)
     said = f"{word.text}: the kernel has no parameter {word.name}=."
     fix = f"Write {near}={word.value or 'VALUE'}." if near else "Look the parameter up in kernel-parameters.txt."

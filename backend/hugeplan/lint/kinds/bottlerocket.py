@@ -126,15 +126,7 @@ def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, contex
     at = 0 if header is None else header.start()
     size = page_bytes_of("hugepages-" + name)
     if size is None or size not in context.sizes:
-        meant = {
-            "2m": "2Mi",
-            "1g": "1Gi",
-            "2mb": "2Mi",
-            "1gb": "1Gi",
-            "2048kb": "2Mi",
-            "2mib": "2Mi",
-            "1gib": "1Gi",
-        }.get(name.lower())
+        meant = {"2m": "2Mi", "2048k": "2Mi", "1g": "1Gi"}.get(re.sub("i?b$", "", name.lower()))
         edits = () if meant is None or header is None else (Edit(header.start(), header.end(), f'static."{meant}"]'),)
         sizes = ", ".join(kubernetes_resource_name(s).removeprefix("hugepages-") for s in context.sizes)
         fix = f'Write static."{meant}".' if edits else f"Use one of {sizes}."

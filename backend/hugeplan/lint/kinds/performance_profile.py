@@ -139,10 +139,8 @@ def _page(
     count = None if count_tree is None else count_tree.whole_number()
     if count_tree is not None and (count is None or count < 0 or count_tree.is_text):
         digits = re.fullmatch(r"\d+", count_tree.text or "")
-        edits = () if digits is None else (Edit(count_tree.start, count_tree.end, digits[0]),)
-        said = "count is not a whole number."
-        fix = "Write a number without quotes."
-        notes.problem(COUNT, count_tree.start, f"count: {count_tree.text}", said, fix, *edits)
+        said, fix, text = "count is not a whole number.", "Write a number without quotes.", digits and digits[0]
+        notes.rewrite(COUNT, count_tree, f"count: {count_tree.text}", said, text, fix=fix)
     key = (None if size_tree is None else size_tree.text, node)
     if key in seen:
         said = f"{key[0]} is listed twice" + ("" if node is None else f" for node {node}") + "."
@@ -166,8 +164,7 @@ def _size(tree: Tree, table: dict[str, int], where: str, notes: Notes) -> int | 
     meant = None
     if found:
         meant = next((name for name in table if name.lower() == (found[1] + found[2]).lower()), None)
-    edits = () if meant is None else (Edit(tree.start, tree.end, f'"{meant}"'),)
     said = f"{text!r} is not a huge page size of {where}."
     fix = f"Write {meant}." if meant else f"Use one of {', '.join(table)}."
-    notes.problem(SIZE, tree.start, text, said, fix, *edits)
+    notes.rewrite(SIZE, tree, text, said, meant and f'"{meant}"', fix=fix)
     return None if meant is None else table[meant]

@@ -256,10 +256,12 @@ def _unit(name: str, setting: Setting, notes: Notes) -> None:
         found = re.fullmatch(r"(\d+)\s*([kKmMgGtT])(?:i?[bB])?", setting.value)
         unit = {"k": "kB", "m": "MB", "g": "GB", "t": "TB"}
         right = None if found is None else f"{found[1]}{unit[found[2].lower()]}"
-        edits = () if right is None else (Edit(*setting.value_span, _as(setting, right)),)
-        said = f"{name} = {setting.value}: the server does not start with this unit."
-        fix = f"Write {right or 'a size such as 8GB'}."
-        notes.problem(UNIT, setting.value_span[0], f"{name} = {setting.value}", said, fix, *edits)
+        said, fix = (
+            f"{name} = {setting.value}: the server does not start with this unit.",
+            right or "a size such as 8GB",
+        )
+        text = None if right is None else _as(setting, right)
+        notes.rewrite(UNIT, setting.value_span, f"{name} = {setting.value}", said, text, fix=f"Write {fix}.")
 
 
 def _memory_type(setting: Setting | None, mode: str, notes: Notes) -> None:

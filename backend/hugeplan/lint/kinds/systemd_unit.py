@@ -153,10 +153,9 @@ def _targets(pair: Pair, notes: Notes) -> None:
 def _type(pair: Pair, notes: Notes) -> None:
     plain = (pair.value or "").lower().replace("_", "").replace("-", "")
     plain = "notify-reload" if plain == "notifyreload" else plain
-    edits = (Edit(pair.value_start, pair.value_end, plain),) if plain in _TYPES else ()
+    meant, span = plain if plain in _TYPES else None, (pair.value_start, pair.value_end)
     said = f"{pair.value!r} is ignored with a warning: the service is a simple one."
-    fix = f"Write Type={plain if edits else 'oneshot'}."
-    notes.problem(TYPE, pair.value_start, f"Type={pair.value}", said, fix, *edits)
+    notes.rewrite(TYPE, span, f"Type={pair.value}", said, meant, fix=f"Write Type={meant or 'oneshot'}.")
 
 
 def _exec(pair: Pair, notes: Notes, context: Context) -> None:

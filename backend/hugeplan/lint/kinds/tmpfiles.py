@@ -185,10 +185,8 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
     meant = _without_comment(value)
     near = thp_word(meant, words)
     at = line.start + line.text.rindex(value)
-    edits = () if near is None else (Edit(at, at + len(value), near),)
     said = f"{value!r} is refused by the kernel{_NO_COMMENTS if meant != value else ''}."
-    fix = f"Write {near}." if near else f"Write one of {', '.join(words)}."
-    notes.problem(THP, line.start, value, said, fix, *edits)
+    notes.rewrite(THP, (at, at + len(value)), value, said, near, otherwise=f"Write one of {', '.join(words)}.")
 
 
 def _sysctl(line: Line, fields: list[str], notes: Notes, context: Context) -> None:
@@ -215,9 +213,8 @@ def _directory(line: Line, path: str, found: re.Match[str], notes: Notes, contex
     at = line.start + line.text.index(path) + found.start("dir")
     sizes = ", ".join(f"{sysfs_directory_name(s)} ({page_label(s)})" for s in context.sizes)
     usable = meant if meant in context.sizes else None
-    edits = () if usable is None else (Edit(at, at + len(name), sysfs_directory_name(usable)),)
-    fix = f"Write {edits[0].text}." if edits else f"Use one of {sizes}."
-    notes.problem(DIRECTORY, line.start, name, f"There is no directory {name} on {context.arch}.", fix, *edits)
+    right, said = usable and sysfs_directory_name(usable), f"There is no directory {name} on {context.arch}."
+    notes.rewrite(DIRECTORY, (at, at + len(name)), name, said, right or None, otherwise=f"Use one of {sizes}.")
     return usable
 
 
