@@ -10,10 +10,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from hugeplan.lint.detect import read_source
-from hugeplan.lint.engines_beside import MISSING
+from hugeplan.lint.engines_beside import BARE, MISSING, asks_for_pages, wanted
 from hugeplan.lint.kinds.resources import NO_LIMIT
-from hugeplan.lint.model import Context, Edit, FileReport, LimitFact, Problem, Reading, Rule, Severity, Source
-from hugeplan.lint.pools_beside import asked_bytes
+from hugeplan.lint.model import (
+    Context,
+    Edit,
+    EngineFact,
+    FileReport,
+    LimitFact,
+    Problem,
+    Reading,
+    Rule,
+    Severity,
+    Source,
+)
+from hugeplan.lint.pools_beside import hugetlb_pool_bytes
 from hugeplan.lint.together import default_size, together
 from hugeplan.planner.units import format_bytes
 
@@ -35,7 +46,7 @@ def _weighed(report: FileReport, end: FileReport, context: Context) -> FileRepor
     """With the text of ``end``. The fixes say how much more it asks for, and are none where it breaks something new."""
     if report.source.text == end.source.text:
         return report
-    before, after = (asked_bytes(one.readings, context) for one in (report, end))
+    before, after = (_asked_bytes(one.readings, context) for one in (report, end))
     known = {problem.rule.id for problem in report.problems}
     new = {problem.rule.id for problem in end.problems if problem.rule.severity is Severity.WRONG} - known
     if sum(after) > sum(before) and max(after) >= (context.mem_total_bytes or math.inf):
@@ -49,6 +60,15 @@ def _weighed(report: FileReport, end: FileReport, context: Context) -> FileRepor
     ]
     readings = tuple(replace(r, problems=tuple(p)) for r, p in zip(report.readings, edited, strict=True))
     return replace(report, readings=readings, fixed_text=None if new else end.source.text)
+
+
+def _asked_bytes(readings: Sequence[Reading], context: Context) -> list[int]:
+    """Bytes of huge pages that a file asks for: for its pools, for each engine and for each limit."""
+    facts = [fact for reading in readings for fact in reading.facts]
+    engines = [wanted(f, BARE, context) for f in facts if isinstance(f, EngineFact) and asks_for_pages(f)]
+    limits = [sum(count for _, count in f.hugepages) for f in facts if isinstance(f, LimitFact)]
+    pools = hugetlb_pool_bytes([readings], frozenset(), context).values()
+    return [sum(pools), *limits, *(size * demand.pages for size, demand in filter(None, engines))]
 
 
 def _once(sources: Sequence[Source], context: Context) -> list[FileReport]:

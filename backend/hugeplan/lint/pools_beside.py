@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from hugeplan.lint.engines_beside import BARE, CGROUP, MISSING, Limits, asks_for_pages, is_off, wanted
+from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, is_off
 from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
 from hugeplan.lint.kinds.sysctl import SHRUNK
 from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
@@ -84,15 +84,6 @@ def hugetlb_pool_bytes(
     for (size, node), count in largest.items():
         per_node[size] = per_node.get(size, 0) + (0 if node is None else count)
     return {size: max(count, largest.get((size, None), 0)) for size, count in per_node.items()}
-
-
-def asked_bytes(readings: Sequence[Reading], context: Context) -> list[int]:
-    """Bytes of huge pages that a file asks for: for its pools, for each engine and for each limit."""
-    facts = [fact for reading in readings for fact in reading.facts]
-    engines = [wanted(f, BARE, context) for f in facts if isinstance(f, EngineFact) and asks_for_pages(f)]
-    limits = [sum(count for _, count in f.hugepages) for f in facts if isinstance(f, LimitFact)]
-    pools = hugetlb_pool_bytes([readings], frozenset(), context).values()
-    return [sum(pools), *limits, *(size * demand.pages for size, demand in filter(None, engines))]
 
 
 def limits_against_pools(
