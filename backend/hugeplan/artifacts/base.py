@@ -189,9 +189,11 @@ _HEAD: Final = (
     """into() { sync "$p"; mv -f "$p" "$1"; }; same() { cat "$1" 2>/dev/null | cmp -s - "$2" 2>/dev/null; }; """
     """own() { test -e "$1" && sha256sum < "$1" | cat - "$1" | grep -q "$2"; }; """
 )
-#: What lies there is kept until the way back, under a name of the new file's own; an empty one: there was none.
+#: What lies there is kept until the way back, under a name of the new file's own; an empty one: there was none. What is
+#: no file, as a link to /dev/null that masks it, stays.
 _KEEP: Final = (
-    _HEAD + """mkdir -p "${1%/*}" && { own "$1" $m || test -e "$k" """
+    _HEAD + """if test -e "$1" && test ! -f "$1"; then echo "$1 is no regular file: left as it is" >&2; exit 1; fi; """
+    """mkdir -p "${1%/*}" && { own "$1" $m || test -e "$k" """
     """|| if test -e "$1"; then cp -pP "$1" "$p" && into "$k"; else : > "$k"; fi; }"""
 )
 _PUT: Final = _KEEP + """ && { test ! -e "$1" || cp -p "$1" "$p"; } && cat > "$p" && into "$1"' sh"""

@@ -20,7 +20,7 @@ _REPLACED = (
 )
 _ENTRIES = (
     'for image in "/usr/lib/modules/$(uname -r)/vmlinuz" "/boot/vmlinuz-$(uname -r)"; do\n'
-    '  if test -e "$image"; then kernel-install add "$(uname -r)" "$image"; break; fi\n'
+    '  if test -e "$image"; then kernel-install add "$(uname -r)" "$image" || exit 1; break; fi\n'
     "done"
 )
 
@@ -46,7 +46,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             "test -e $now || now=/proc/cmdline\n"
             f"rest=$(tr -s ' \\n' '\\n\\n' < $now | grep -Ev '^({_REPLACED})=' | tr '\\n' ' ')\n"
             # In front: what comes behind -- is for init.
-            f"echo {new} | {put('/dev/stdin', _CMDLINE, content)}\n{_ENTRIES}\nreboot\n)"
+            f"echo {new} | {put('/dev/stdin', _CMDLINE, content)} || exit 1\n{_ENTRIES}\n) &&\nreboot"
         ),
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
         rollback=put_back(_CMDLINE, content, f"(\n{_ENTRIES}\n)", last="reboot"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -265,20 +266,43 @@ def test_where_grub_reads_no_fragment_nothing_is_changed(tmp_path: Path) -> None
     assert earlier.read_text() == "vm.nr_hugepages = 9\n"
 
 
-def test_what_reserves_pages_stays_until_its_follower_is_in_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["systemd_unit", "sysctl", "tmpfiles"])
+def test_what_is_masked_stays_masked(tmp_path: Path, kind: str) -> None:
+    """Found: the new file had the mode of /dev/null, and any user could write root's unit."""
+    place = place_of(tmp_path, ON_THE_NODE[kind])
+    place.parent.mkdir(parents=True)
+    place.symlink_to("/dev/null")
+    paste(tmp_path, ON_THE_NODE[kind], ON_THE_NODE[kind].install)
+    assert place.readlink() == Path("/dev/null")
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fails"), [("kernel_command_line", "update-grub"), ("systemd_boot", "kernel-install")]
+)
+def test_what_reserves_pages_stays_until_its_follower_is_in_place(tmp_path: Path, kind: str, fails: str) -> None:
     """Found: a full /boot failed update-grub, the unit of the pages was gone already, and the node rebooted."""
-    grub = ON_THE_NODE["kernel_command_line"]
+    platform = Platform.LINUX if kind == "kernel_command_line" else Platform.SYSTEMD_BOOT
+    request = request_of("postgresql")
+    (grub,) = (a for a in render(plan(request), request, platform) if a.kind == kind)
     unit = tmp_path / "own/etc/systemd/system/hugeplan-hugepages.service"
     unit.parent.mkdir(parents=True)
     unit.write_text("hugepages\n")
+    for name in ("proc/cmdline", f"boot/vmlinuz-{os.uname().release}"):
+        (tmp_path / "own" / name).parent.mkdir(parents=True)
+        (tmp_path / "own" / name).write_text("quiet\n")
+    install = grub.install.replace('"/boot/', f'"{tmp_path}/own/boot/')
     assert paste(tmp_path, grub, "") is None
-    (tmp_path / "bin/update-grub").write_text("#!/bin/sh\nexit 1\n")
+    for name in ("tr", "uname", "tail", "head"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
+    (tmp_path / "bin" / fails).write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin" / fails).chmod(0o755)
     (tmp_path / "bin/reboot").write_text('#!/bin/sh\n: > "$0ed"\n')
     (tmp_path / "bin/reboot").chmod(0o755)
-    paste(tmp_path, grub, grub.install)
+    paste(tmp_path, grub, install)
     assert (unit.exists(), (tmp_path / "bin/rebooted").exists()) == (True, False)
-    (tmp_path / "bin/update-grub").write_text("#!/bin/sh\n")
-    paste(tmp_path, grub, grub.install)
+    (tmp_path / "bin" / fails).write_text("#!/bin/sh\n")
+    paste(tmp_path, grub, install)
     assert (unit.exists(), (tmp_path / "bin/rebooted").exists()) == (False, True)
 
 

@@ -238,6 +238,7 @@ def test_a_full_database_is_refused_and_none_of_its_tables_is_locked(database_ur
 def test_views_of_ones_own_are_restored(database_url: str, tmp_path: Path) -> None:
     """A dashboard's view runs in no step of ours, and a backup with one is to be restored."""
     do(database_url, "CREATE VIEW mine AS SELECT name FROM tokens; CREATE INDEX mine_too ON tokens (name, role)")
+    do(database_url, "COMMENT ON COLUMN nodes.name IS 'of the catalogue'; ALTER TABLE nodes ALTER name SET DEFAULT 'x'")
     well(database_url, "backup", str(tmp_path / "backup"))
     well(database_url, "restore", "--replace", str(tmp_path / "backup"))
     assert asked(database_url, "SELECT * FROM mine") == []
