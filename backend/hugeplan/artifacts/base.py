@@ -187,7 +187,7 @@ def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
 _HEAD: Final = (
     """sh -c 'umask 022; m=$1; shift; k=$1.before-$m; g=$1.going-$m; p=$1.part; rm -f "$p"; """
     """into() { sync "$p"; mv -f "$p" "$1"; }; same() { cat "$1" 2>/dev/null | cmp -s - "$2" 2>/dev/null; }; """
-    """own() { test -e "$1" && sha256sum < "$1" | cat - "$1" | grep -q "$2"; }; """
+    """own() { test -f "$1" && sha256sum < "$1" | cat - "$1" | grep -q "$2"; }; """
 )
 #: What lies there is kept until the way back, under a name of the new file's own; an empty one: there was none. What is
 #: no file, as a link to /dev/null that masks it, stays.

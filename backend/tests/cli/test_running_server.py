@@ -93,7 +93,7 @@ def test_the_plan_of_this_node_names_what_sets_another_count_at_boot(monkeypatch
     monkeypatch.setattr(plan_scenario, "boot_counts", lambda *_: counts)
     found = plan_scenario._here(request_of("postgresql"))
     (said,) = (f.reason for f in found.findings if f.code == "verify_next_boot")
-    assert said.startswith("/etc/sysctl.conf sets 100 pages of 2M, "), "hugeplan's own file is put aside"
+    assert said.startswith("/etc/sysctl.conf sets 100 pages of 2M; "), "hugeplan's own file is put aside"
 
 
 def test_what_keeps_the_server_off_huge_pages_is_the_plans_to_set() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hugeplan.planner.demand import DemandContext, demand_of, engine_named
+from hugeplan.planner.demand import DemandContext, demand_of, differs, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     GIB,
@@ -189,3 +189,21 @@ def test_a_share_above_one_is_refused_with_a_hint(written: str, hint: str) -> No
 )  # fmt: skip
 def test_names_with_blanks_and_hyphens_are_the_same_engine(written: str, name: str) -> None:
     assert engine_named(written).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "planned", "has", "is_another"),
+    [
+        ("shared_buffers", "1.5GB", "1536MB", False),
+        ("shared_buffers", "8GB", "1048576", False),
+        ("shared_buffers", "8GB", "8GB", False),
+        ("shared_buffers", "8GB", "8192kB", True),
+        ("min_dynamic_shared_memory", "0", "0MB", False),
+        ("hot_standby", "on", "t", False),
+        ("hot_standby", "on", "0", True),
+        ("max_connections", "100", None, False),
+        ("max_connections", "80", "60", True),
+    ],
+)
+def test_one_value_in_two_spellings_is_one(name: str, planned: str, has: str | None, *, is_another: bool) -> None:
+    assert differs("postgresql", name, planned, has) is is_another

@@ -239,6 +239,33 @@ def test_the_next_boot_is_of_each_numa_node(pages: str, planned: dict[int, int],
         assert [f.state is State.OK for f in check_next_boot(found, observed)] == [is_the_plan]
 
 
+@pytest.mark.parametrize(
+    ("line", "files", "planned", "is_the_plan"),
+    [
+        ("0:500", [{1: 218}], {1: 218}, False),
+        ("0:500", [{0: 0, 1: 218}], {1: 218}, True),
+        ("0:1", [{0: 500}, {1: 218}], {1: 218}, False),
+        ("0:1", [{None: 218}, {0: 218}], {0: 218}, False),
+        ("0:109,1:109", [{0: 109}], {0: 109, 1: 109}, True),
+        ("0:9", [{0: 109}, {1: 109}], {0: 109, 1: 109}, True),
+        ("0:9", [{0: 109}, {None: 218}], {0: 109, 1: 109}, True),
+    ],
+)
+def test_a_count_of_one_numa_node_leaves_those_of_others(
+    line: str, files: list[dict[int | None, int]], planned: dict[int, int], *, is_the_plan: bool
+) -> None:
+    found, report = good()
+    pool = found.pools[0]
+    found = replace(found, pools=tuple(replace(pool, numa_node=numa, pages=count) for numa, count in planned.items()))
+    inventory = report["inventory"] | {
+        "kernel_command_line": f"hugepagesz=2M hugepages={line}",
+        "numa_nodes": [{"id": 0, "mem_total_bytes": 1 << 34}, {"id": 1, "mem_total_bytes": 1 << 34}],
+    }
+    counts = [(f"/etc/{n}.conf", pool.page_bytes, by_node) for n, by_node in enumerate(files)]
+    findings = [*check_next_boot(found, Observation(inventory, {}, counts))]
+    assert [finding.state is State.OK for finding in findings] == [is_the_plan]
+
+
 def test_what_writes_counts_after_the_command_line_is_looked_at(tmp_path: Path) -> None:
     """Found: "A reboot reserves the plan again" beside a sysctl.conf of 100 pages, which the next boot ended with."""
     found, report = good()
@@ -266,7 +293,7 @@ def test_what_writes_counts_after_the_command_line_is_looked_at(tmp_path: Path) 
         etc__sysctl_d__60_conf=f"vm.nr_hugepages = {pages}\n", usr__lib__sysctl_d__99_conf="vm.nr_hugepages=7\n"
     )
     assert wrong is State.ATTENTION
-    assert f"{tmp_path}/usr/lib/sysctl.d/99.conf sets 7 pages of 2M, {pages:,} pages of 2M are planned." in text
+    assert f"{tmp_path}/usr/lib/sysctl.d/99.conf sets 7 pages of 2M; {pages:,} pages of 2M are planned." in text
     assert said(etc__sysctl_d__99_conf="")[0] is State.OK, "it takes the place of the other folder's"
     assert said(etc__sysctl_conf="vm/nr_hugepages = 8\n")[0] is State.ATTENTION
     assert said(etc__sysctl_conf="")[0] is State.OK

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pkgutil import get_data
 from types import MappingProxyType
@@ -119,16 +120,17 @@ def bare(value: str) -> str:
     return value.strip().strip("'\"").strip()
 
 
-_SAME: Final = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
+_SAME: Final = dict.fromkeys(("true", "t", "yes", "1"), "on") | dict.fromkeys(("false", "f", "no", "0"), "off")
 
 
 def plain(value: str, unit_bytes: int = 1) -> str:
     """A value in one spelling: a switch is on or off, a size in bytes; a number alone counts ``unit_bytes``."""
     text = bare(value).lower()
-    found = re.fullmatch(r"(\d{1,18}) ?([kmgtp]?)b?", text)
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?) ?([kmgtp]?)b?", text)
     if text in _SAME or found is None:
         return _SAME.get(text, text)
-    return str(int(found[1]) * (1024 ** " kmgtp".index(found[2]) if found[2] else unit_bytes))
+    size = int(Decimal(found[1]) * (1024 ** " kmgtp".index(found[2]) if found[2] else unit_bytes))
+    return str(size or "off")
 
 
 def optional(values: Mapping[str, Value], name: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, attention, ok, wrong
+from hugeplan.planner.findings.base import FindingInputs, ok, wrong
 from hugeplan.planner.model import Finding, named
 from hugeplan.planner.observation.databases import may_allocate_on
 
@@ -23,6 +23,6 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         if set(planned.numa_nodes) <= set(allowed):
             yield ok(CODE, instance.name, "Its pages lie where its server may allocate", reason)
         elif instance.numa_node is None:
-            yield attention(CODE, instance.name, "Some pages lie where its server may not allocate", reason, fix)
+            yield wrong(CODE, instance.name, "Some pages lie where its server may not allocate", reason, fix)
         else:
             yield wrong(CODE, instance.name, "All pages lie where its server may not allocate", reason, fix)

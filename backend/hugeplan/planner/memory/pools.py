@@ -134,10 +134,12 @@ def held_pages(in_use: PagesInUse, own_demand: Mapping[int, int]) -> dict[PoolKe
             ({i: state.in_use for i, state in of_size.items() if state.in_use is not None}, in_use.own_pages),
             ({i: state.pages for i, state in of_size.items() if state.in_use is None}, own_demand),
         ):
-            bound = {i: min(pages, in_use.own_bound.get((i, size), 0)) for i, pages in kept.items()}
-            unbound = [pages - bound[i] for i, pages in kept.items()]
-            others = max(0, sum(unbound) - max(0, own.get(size, 0) - sum(bound.values())))
-            for numa_id, pages in zip(kept, split_exactly(others, unbound) if kept else (), strict=True):
+            mine = {i: min(pages, in_use.own_bound.get((i, size), 0)) for i, pages in kept.items()}
+            known = {i: min(kept[i] - mine[i], in_use.others_bound.get((i, size), 0)) for i in kept}
+            rest = [kept[i] - mine[i] - known[i] for i in kept]
+            others = max(0, sum(rest) - max(0, own.get(size, 0) - sum(mine.values())))
+            for numa_id, unknown in zip(kept, split_exactly(others, rest) if kept else (), strict=True):
+                pages = known[numa_id] + unknown
                 if pages:
                     held[(numa_id, size)] = pages
     return held

@@ -56,7 +56,7 @@ class Start:
 class PagesInUse:
     """Huge pages that must stay: all pools, the matched databases' own pages by size, and who holds the others.
 
-    ``own_bound``: the own pages of databases that are bound to a NUMA node, which are nowhere else.
+    ``own_bound``, ``others_bound``: pages of servers that may allocate on one NUMA node, which are nowhere else.
     Pages in use that are not known to be a matched database's are somebody else's: a plan keeps them beside its own.
     ``guessed``: matched databases whose mappings could not be read; their own pages are what their settings come to.
     """
@@ -66,6 +66,7 @@ class PagesInUse:
     holders: Mapping[int, tuple[str, ...]]
     guessed: tuple[str, ...] = ()
     own_bound: Mapping[PoolKey, int] = field(default_factory=dict)
+    others_bound: Mapping[PoolKey, int] = field(default_factory=dict)
 
 
 def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
@@ -197,25 +198,29 @@ def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
     matched = start.matched if start is not None else _matches(request, sample)[1].matched
     default = request.node.default_huge_page_bytes
     own: dict[int, int] = {}
-    bound: dict[PoolKey, int] = {}
+    bound: tuple[dict[PoolKey, int], dict[PoolKey, int]] = ({}, {})
     numa_of = {database.name: database.numa_node for database in request.databases}
     guessed = []
     for match in matched:
-        numa_id = numa_of.get(match.instance)
+        # Where it runs now, which a plan may change.
+        allowed = may_allocate_on(match.database, request.node) or (numa_of.get(match.instance),)
         pages = pages_of(match.database, default)
         if pages is None:
             pages = pages_as_set(match.database, DemandContext.of_node(request.node))
             guessed += [match.instance] if pages else []
         for size, count in pages.items():
             own[size] = own.get(size, 0) + count
-            if numa_id is not None:
-                bound[numa_id, size] = bound.get((numa_id, size), 0) + count
+            if len(allowed) == 1 and (numa_id := allowed[0]) is not None:
+                bound[0][numa_id, size] = bound[0].get((numa_id, size), 0) + count
     ours = {match.database.key for match in matched}
     holders: dict[int, list[str]] = {}
     for database in sample.databases:
+        only = may_allocate_on(database, request.node)
         for size, count in (pages_of(database, default) or {}).items():
             if count and database.key not in ours:
                 holders.setdefault(size, []).append(database.key)
+                if len(only) == 1:
+                    bound[1][only[0], size] = bound[1].get((only[0], size), 0) + count
     for process in sample.processes or ():
         held = (process.shared_hugetlb_bytes or 0) + (process.private_hugetlb_bytes or 0)
         if held and process.database is None and process.name not in holders.get(default, ()):
@@ -225,5 +230,6 @@ def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
         own_pages=own,
         holders={size: tuple(names) for size, names in holders.items()},
         guessed=tuple(guessed),
-        own_bound=bound,
+        own_bound=bound[0],
+        others_bound=bound[1],
     )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hugeplan.planner.findings.base import attention, given, measured, ok, unknown, wrong
 from hugeplan.planner.memory.kernel_parameters import boot_pools
 from hugeplan.planner.model import Finding, Plan, named
-from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label, usual_default_size
+from hugeplan.planner.pages import (
+    counted_pages,
+    kubernetes_resource_name,
+    page_label,
+    split_exactly,
+    usual_default_size,
+)
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
 from hugeplan.proof.observation import Observation
@@ -113,7 +120,7 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         fix = "hugeplan lint --fix writes the words in the right order."
         yield wrong(BOOT, item.word, title, f"{item.word}: {item.reason}.", fix, evidence=(given("word", item.word),))
     asked = {size: by_node for size, by_node in found.pools.items() if any(by_node.values())}
-    files, later = _last_by_size(observed), [*later_counts(plan, observed)]
+    files, later = _last_by_size(observed), [*later_counts(plan, observed, asked)]
     yield from later
     # What a file writes later counts, whatever the command line says of that size.
     planned = {size: by_node for size, by_node in _planned(plan, _numa_ids(observed)).items() if size not in files}
@@ -134,28 +141,62 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         yield ok(BOOT, plan.node, "A reboot reserves the plan again", reason)
 
 
-def later_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
-    """One finding for each page size whose last word after the command line is a file with another count."""
-    planned = _planned(plan, _numa_ids(observed))
-    for size, (path, pages) in _last_by_size(observed).items():
+def later_counts(
+    plan: Plan, observed: Observation, asked: Mapping[int, Mapping[int | None, int]] | None = None
+) -> Iterable[Finding]:
+    """One finding for each page size with which the next boot does not end as planned, because of a file.
+
+    ``asked``: what the command line asks for; None: what the plan does.
+    """
+    ids = _numa_ids(observed)
+    planned = _planned(plan, ids)
+    before: Mapping[int, Mapping[Any, int]] = planned if asked is None else asked
+    end: dict[int | None, dict[int, int]] = {size: _after({}, by_node, ids) for size, by_node in before.items()}
+    last = _last_by_size(observed)
+    default = observed.inventory.get("default_huge_page_bytes")
+    for _, page_bytes, by_node in observed.boot_counts or ():
+        end[page_bytes or default] = _after(end.get(page_bytes or default, {}), by_node, ids)
+    for size, (path, own) in last.items():
         if size is None:
-            reason = f"{path} sets {sum(pages.values()):,} pages of the default size, which was not observed."
+            reason = f"{path} sets {sum(own.values()):,} pages of the default size, which was not observed."
             yield unknown(BOOT, plan.node, "What a file's count reserves is not known", reason)
-        elif not _ends_with(pages, planned.get(size, {})):
+        elif not _ends_with(end[size], planned.get(size, {})):
             title = "A file sets another count after the command line"
             wanted = _words(size, planned.get(size, {}), observed)
-            reason = f"{path} sets {_words(size, pages, observed)}, {wanted} are planned."
+            said = f"{path} sets {_words(size, own, observed)}"
+            if _after({}, own, ids) != end[size]:
+                said += f", which leaves {_words(size, end[size], observed)}"
+            reason = f"{said}; {wanted} are planned."
             fix = "Take the count out of that file: the next boot ends with it."
             yield attention(BOOT, plan.node, title, reason, fix)
 
 
-def _ends_with(asked: Mapping[int | None, int], planned: Mapping[int, int]) -> bool:
-    """Whether these counts are the planned ones on each NUMA node. The kernel spreads a count of no node evenly."""
-    if spread := asked.get(None, 0):
-        return spread == sum(planned.values()) and max(planned.values()) - min(planned.values()) <= 1
-    return {numa: pages for numa, pages in asked.items() if pages} == {
-        n: pages for n, pages in planned.items() if pages
-    }
+def _after(before: Mapping[int, int], written: Mapping[int | None, int], ids: Sequence[int]) -> dict[int, int]:
+    """Pages by NUMA node once a file has written: a count of no node, which the kernel spreads, replaces all."""
+    after = dict(before)
+    if None in written:
+        nodes = ids or (0,)
+        after = dict(zip(nodes, split_exactly(written[None], [1] * len(nodes)), strict=True))
+    return after | {numa: pages for numa, pages in written.items() if numa is not None}
+
+
+def _ends_with(asked: Mapping[int | None, int] | Mapping[int, int], planned: Mapping[int, int]) -> bool:
+    """Whether these counts are the planned ones on each NUMA node.
+
+    Which one gets the odd page of a count that the kernel spreads is open.
+    """
+    counts = {numa: pages for numa, pages in asked.items() if pages}
+    wanted = {numa: pages for numa, pages in planned.items() if pages}
+    if counts == wanted:
+        return True
+    several = [*asked.values()] if None not in asked else [0]
+    even = max(several) - min(several) <= 1 and (None in asked or asked.keys() == planned.keys())
+    return bool(
+        even
+        and planned
+        and sum(counts.values()) == sum(wanted.values())
+        and max(planned.values()) - min(planned.values()) <= 1
+    )
 
 
 def _words(size: int, by_node: Mapping[int | None, int] | Mapping[int, int], observed: Observation) -> str:

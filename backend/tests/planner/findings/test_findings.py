@@ -347,7 +347,7 @@ CASES = (
     Case("numa_node_not_allowed", None, request(node(pools(0, 0)), RUNNING, sample=server(allowed_numa_nodes=(0, 1)))),
     Case(
         "numa_node_not_allowed",
-        LOOK,
+        WRONG,
         request(node(pools(0, 0, 0)), RUNNING, sample=server(allowed_numa_nodes=(0, 2))),
         "on NUMA nodes 0, 2 only; its pages are on NUMA nodes 0, 1, 2",
     ),

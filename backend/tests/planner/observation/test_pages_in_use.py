@@ -49,15 +49,30 @@ def test_250_pages_in_use_stay_beside_a_server_that_needs_250() -> None:
     assert State.OK not in findings(found, "pool_short")
 
 
-@pytest.mark.parametrize(("numa_node", "held"), [(1, {0: 218, 1: 0}), (None, {0: 159, 1: 59})])
-def test_the_pages_of_a_bound_server_are_on_its_node(numa_node: int | None, held: dict[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("numa_node", "allowed", "others", "held"),
+    [
+        (1, (), (), {0: 218, 1: 0}),
+        (None, (), (), {0: 159, 1: 59}),
+        (None, (), (0,), {0: 218, 1: 0}),  # the other is bound, and the planned one is not
+        (0, (1,), (0,), {0: 218, 1: 0}),  # it is to move to the other's node
+        (0, (1,), (), {0: 218, 1: 0}),
+    ],
+)
+def test_the_pages_of_a_bound_server_are_on_its_node(
+    numa_node: int | None, allowed: tuple[int, ...], others: tuple[int, ...], held: dict[int, int]
+) -> None:
     """Found: pages of a server bound to node 0 were kept on node 1, and it did not start after the next boot."""
     numa = tuple(
         NumaNode(id=i, mem_total_bytes=64 * GIB, pools=(Pool(page_bytes=PAGE, nr_hugepages=nr, free_hugepages=0),))
         for i, nr in enumerate((218, 80))
     )
-    own = ObservedDatabase(key="own", engine="mariadb", settings={}, hugetlb_bytes=80 * PAGE)
-    other = ObservedDatabase(key="other", engine="postgresql", settings={}, hugetlb_bytes=218 * PAGE)
+    own = ObservedDatabase(
+        key="own", engine="mariadb", settings={}, hugetlb_bytes=80 * PAGE, allowed_numa_nodes=allowed
+    )
+    other = ObservedDatabase(
+        key="other", engine="postgresql", settings={}, hugetlb_bytes=218 * PAGE, allowed_numa_nodes=others
+    )
     database = DatabaseInstance(
         name="db", engine="mariadb", settings={"innodb_buffer_pool_size": "256M"}, runs_as="own", numa_node=numa_node
     )
