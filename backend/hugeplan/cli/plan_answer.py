@@ -204,9 +204,10 @@ def _commands(artifacts: Sequence[Artifact], which: str) -> list[str]:
 
 def _prompted(commands: str) -> list[str]:
     """Commands as a shell would show them: ``$`` before a command, ``>`` before a line that goes on with it."""
-    lines, goes_on, is_open = [], False, False
+    lines, goes_on, depth = [], False, 0
     for line in commands.splitlines():
         lines.append(f"{'>' if goes_on else '$'} {line}")
-        is_open = (is_open or line == "(") and line != ")"
-        goes_on = is_open or line.endswith(("&&", "|", "\\"))
+        depth += line in {"(", "{"} or (line.startswith("if ") and line.endswith("; then"))
+        depth -= line.startswith((")", "}")) or (line.startswith("else ") and line.endswith("; fi"))
+        goes_on = depth > 0 or line.endswith(("&&", "|", "\\"))
     return lines

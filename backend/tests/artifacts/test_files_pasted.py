@@ -92,8 +92,9 @@ def test_what_a_paste_leaves_is_seen(tmp_path: Path, paste: str) -> None:
     assert left_by(f"({paste}\n)", tmp_path, 0) == []
 
 
-def test_what_runs_apart_is_shown_as_one_command() -> None:
-    install = next(a.install for a in FILES if a.kind == "systemd_boot")
+@pytest.mark.parametrize("kind", ["systemd_boot", "kernel_command_line"])
+def test_what_runs_apart_is_shown_as_one_command(kind: str) -> None:
+    install = next(a.install for a in FILES if a.kind == kind and a.recommended)
     assert [line[0] for line in _prompted(f"{install}\nreboot")] == ["$", *">" * install.count("\n"), "$"]
 
 
