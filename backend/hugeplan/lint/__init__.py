@@ -52,7 +52,7 @@ def _weighed(report: FileReport, end: FileReport, context: Context) -> FileRepor
     if sum(after) > sum(before) and max(after) >= (context.mem_total_bytes or math.inf):
         new.add("memory")
     said = f" The file then asks for {format_bytes(max(after))} of huge pages, not for {format_bytes(max(before))}."
-    said *= max(after) > max(before) * 1.05
+    said *= 20 * max(after) > 21 * max(before)
     said += f" --fix does not write it, because of {', '.join(sorted(new))}." * bool(new)
     edited = [
         [replace(p, fix=p.fix + said, edits=p.edits * (not new)) if p.edits else p for p in r.problems]

@@ -36,7 +36,7 @@ def answer_of(name: str, *, keep: bool) -> bytes:
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_plan_of_more_than_four_mebibytes_is_refused_with_what_makes_it_large(*, keep: bool) -> None:
+def test_a_plan_above_the_bound_is_refused_with_what_makes_it_large(*, keep: bool) -> None:
     small = answer_of("d", keep=keep)
     assert small[:1] == work.DONE
     assert len(small) < plans.MAX_BYTES
