@@ -23,7 +23,8 @@ PYTHON = (sys.executable, "-S", "-c")
 
 
 def one_batch(tmp_path: Path, code: str, metric: Metric | None = None, arm: str = EQUAL, **launch: object) -> float:
-    made = Launch(command=(*PYTHON, code), **launch)  # type: ignore[arg-type]
+    # Long enough to be looked at: a trial refuses what ended before.
+    made = Launch(command=(*PYTHON, f"import time; time.sleep(0.1); {code}"), **launch)  # type: ignore[arg-type]
     subject = ProgramSubject({EQUAL: Launch(command=("true",)), arm: made}, tmp_path, metric)
     with subject.sides(arm, swapped=False) as (_, other):
         return other.batch().rate
