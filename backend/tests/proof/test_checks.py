@@ -208,6 +208,15 @@ def test_each_check_reaches_its_verdict(change: Any, code: str, state: State, ou
     assert got is outcome
 
 
+def on_two_numa_nodes(words: str, planned: dict[int, int]) -> tuple[Plan, dict[str, Any]]:
+    """A plan of these pages by NUMA node, and the inventory of a node with two that boots with ``hugepages=WORDS``."""
+    found, report = good()
+    pools = tuple(replace(found.pools[0], numa_node=numa, pages=count) for numa, count in planned.items())
+    nodes = [{"id": numa, "mem_total_bytes": 1 << 34} for numa in (0, 1)]
+    line = f"hugepagesz=2M hugepages={words}"
+    return replace(found, pools=pools), report["inventory"] | {"kernel_command_line": line, "numa_nodes": nodes}
+
+
 @pytest.mark.parametrize(
     ("pages", "planned", "is_the_plan"),
     [
@@ -223,18 +232,13 @@ def test_each_check_reaches_its_verdict(change: Any, code: str, state: State, ou
 )
 def test_the_next_boot_is_of_each_numa_node(pages: str, planned: dict[int, int], *, is_the_plan: bool) -> None:
     """Found: the same total on another NUMA node was "the plan again": after the boot its database did not start."""
-    found, report = good()
-    pool = found.pools[0]
-    found = replace(found, pools=tuple(replace(pool, numa_node=numa, pages=count) for numa, count in planned.items()))
-    inventory = report["inventory"] | {
-        "kernel_command_line": f"hugepagesz=2M hugepages={pages}",
-        "numa_nodes": [{"id": 0, "mem_total_bytes": 1 << 34}, {"id": 1, "mem_total_bytes": 1 << 34}],
-    }
+    found, inventory = on_two_numa_nodes(pages, planned)
+    page_bytes = found.pools[0].page_bytes
     by_node: dict[int | None, int] = {}
     for part in pages.split(","):
         numa, _, count = part.rpartition(":")
         by_node[int(numa) if numa else None] = int(count)
-    seen = Observation(inventory, {}), Observation(inventory, {}, [("/etc/a.conf", pool.page_bytes, by_node)])
+    seen = Observation(inventory, {}), Observation(inventory, {}, [("/etc/a.conf", page_bytes, by_node)])
     for observed in seen:
         assert [f.state is State.OK for f in check_next_boot(found, observed)] == [is_the_plan]
 
@@ -254,14 +258,8 @@ def test_the_next_boot_is_of_each_numa_node(pages: str, planned: dict[int, int],
 def test_a_count_of_one_numa_node_leaves_those_of_others(
     line: str, files: list[dict[int | None, int]], planned: dict[int, int], *, is_the_plan: bool
 ) -> None:
-    found, report = good()
-    pool = found.pools[0]
-    found = replace(found, pools=tuple(replace(pool, numa_node=numa, pages=count) for numa, count in planned.items()))
-    inventory = report["inventory"] | {
-        "kernel_command_line": f"hugepagesz=2M hugepages={line}",
-        "numa_nodes": [{"id": 0, "mem_total_bytes": 1 << 34}, {"id": 1, "mem_total_bytes": 1 << 34}],
-    }
-    counts = [(f"/etc/{n}.conf", pool.page_bytes, by_node) for n, by_node in enumerate(files)]
+    found, inventory = on_two_numa_nodes(line, planned)
+    counts = [(f"/etc/{n}.conf", found.pools[0].page_bytes, by_node) for n, by_node in enumerate(files)]
     findings = [*check_next_boot(found, Observation(inventory, {}, counts))]
     assert [finding.state is State.OK for finding in findings] == [is_the_plan]
 
