@@ -7,17 +7,19 @@ from typing import Any
 
 from hugeplan.artifacts import kernel_command_line, numa_files, systemd_unit
 from hugeplan.artifacts.base import (
+    INSTALLER,
     Artifact,
     Restart,
     Verbatim,
     all_of,
-    keep,
+    mark,
     planned_pools,
     pool_checks,
     put_back,
     yaml_text,
 )
 from hugeplan.artifacts.boot_writers import alone
+from hugeplan.artifacts.installer import text
 from hugeplan.artifacts.outside import is_plain_host
 from hugeplan.planner.model import Plan, PlanRequest
 
@@ -28,11 +30,18 @@ _ONLY_PLANNED = {
 }
 
 
+#: It keeps what stood in a file's place.
+_PROGRAM = {
+    "name": "Program that keeps files and takes them back",
+    "ansible.builtin.copy": {"dest": INSTALLER, "content": Verbatim(text()), "mode": "0755"},
+}
+
+
 def _copy(title: str, path: str, content: str, mode: str, register: str) -> list[dict[str, Any]]:
     return [
         {
             "name": f"{title}: an earlier plan's stays beside it",
-            "ansible.builtin.shell": Verbatim(keep(path, content)),
+            "ansible.builtin.command": Verbatim(f"{INSTALLER} keep {mark(content)} {path}"),
             "changed_when": False,
         },
         {
@@ -99,12 +108,13 @@ def render(plan: Plan, request: PlanRequest, files: Mapping[str, Artifact] | Non
     renderers = (kernel_command_line.render, systemd_unit.render, numa_files.render)
     files = files or {a.kind: a for each in renderers for a in each(plan, request)}
     script = files["numa_script"]
-    away, way = alone(files["kernel_command_line" if at_boot else "systemd_unit"])
+    own = files["kernel_command_line" if at_boot else "systemd_unit"]
+    away, way = alone(own, str(own.path))
     read = {"name": "GRUB reads fragments here", "ansible.builtin.shell": kernel_command_line.IS_READ}
-    tasks = [read | {"changed_when": False}] if at_boot else []
+    tasks = [*([read | {"changed_when": False}] if at_boot else []), _PROGRAM]
     others: dict[str, Any] = {
         "name": "Other counts of an earlier plan",
-        "ansible.builtin.shell": away,
+        "ansible.builtin.command": away,
         "changed_when": False,
     }
     words = kernel_command_line.parameters(plan, request).split()

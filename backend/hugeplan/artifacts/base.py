@@ -183,33 +183,8 @@ def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
 # --- commands -----------------------------------------------------------------------------------
 
 
-#: $1 is a file's mark, $2 where the file goes. Text is written beside its place first, so no power cut leaves half.
-_HEAD: Final = (
-    """sh -c 'umask 022; m=$1; shift; k=$1.before-$m; g=$1.going-$m; p=$1.part; rm -f "$p"; """
-    """into() { sync "$p"; mv -f "$p" "$1"; }; same() { cat "$1" 2>/dev/null | cmp -s - "$2" 2>/dev/null; }; """
-    """own() { test -f "$1" && sha256sum < "$1" | cat - "$1" | grep -q "$2"; }; """
-)
-#: What lies there is kept until the way back, under a name of the new file's own; an empty one: there was none. What is
-#: no file, as a link to /dev/null that masks it, stays.
-_KEEP: Final = (
-    _HEAD + """if test -e "$1" && test ! -f "$1"; then echo "$1 is no regular file: left as it is" >&2; exit 1; fi; """
-    """mkdir -p "${1%/*}" && { own "$1" $m || test -e "$k" """
-    """|| if test -e "$1"; then cp -pP "$1" "$p" && into "$k"; else : > "$k"; fi; }"""
-)
-_PUT: Final = _KEEP + """ && { test ! -e "$1" || cp -p "$1" "$p"; } && cat > "$p" && into "$1"' sh"""
-#: Whoever kept this file gets what was before it, too; where that is not the file's own place, no more is done. $3 and
-#: so on are other files that were put aside for this one: who kept this one gets them.
-_PUT_BACK: Final = (
-    _HEAD + """own "$1" $m; n=$?; y=; for f in "$1".before-*; do own "$f" $m || continue; y=${f##*-}; """
-    """test -e "$k" || : > "$k"; test $n = 0 || { for o do o=$o.before-; test "$o$y" = "$f" || test ! -e "$o$m" """
-    """|| test -s "$o$y" || own "$o$m" $y || { cp -pP "$o$m" "$p" && into "$o$y"; }; done; """
-    """test ! -e "$1.auto-$m" || cat "$1.auto-$m" >> "$1.auto-$y"; }; cp -pP "$k" "$p" && into "$f"; done; """
-    """if test $n = 0; then { test -e "$k" && mv -f "$k" "$g"; } || test -e "$g" || : > "$g"; """
-    """if test -s "$g"; then cp -pP "$g" "$p" && into "$1"; else rm -f "$1"; fi; """
-    """elif test "$y" || ! same "$1" "$g"; then { test ! "$y" && ! same "$1" "$k"; } """
-    """|| { for o do rm -f "$o.before-$m"; done; rm -f "$1.auto-$m"; }; { test ! -e "$1" && test ! "$y"; } """
-    """|| echo "$1 is of another plan or was changed: left as it is" >&2; exit 1; fi' sh"""
-)
+#: The program of :mod:`hugeplan.artifacts.installer`, on the node.
+INSTALLER: Final = "/usr/local/sbin/hugeplan-file"
 
 
 def mark(content: str) -> str:
@@ -217,25 +192,23 @@ def mark(content: str) -> str:
     return sha256(content.encode()).hexdigest()[:16]
 
 
-def put(name: str, path: str, content: str) -> str:
-    """The command that copies the file ``name`` to ``path``, a word of a shell; what was there stays beside it."""
-    return f"{_PUT} {mark(content)} {path} < {name}"
+def put(name: str, path: str, content: str, user: str = "") -> str:
+    """The command that copies the file ``name`` to ``path``, a word of a shell; what was there stays beside it.
 
-
-def keep(path: str, content: str) -> str:
-    """The first half of :func:`put`, where something else writes the file."""
-    return f"{_KEEP}' sh {mark(content)} {path}"
+    ``user``: of :func:`as_user`, for a folder that is not root's.
+    """
+    return f"{user or INSTALLER} put {mark(content)} {path} < {name}"
 
 
 def put_back(path: str, content: str, *after: str, last: str = "", user: str = "") -> str:
-    """The way back of both: the file goes, what was there before it comes back, and the commands ``after`` run.
+    """The way back of :func:`put`: the file goes, what was there before it comes back, and the commands ``after`` run.
 
-    None does where another plan's file is there: that stays. What ended before ``last`` can be run again.
+    None does where another plan's file is there: that stays. What ended before ``last``, a reboot, can be run again.
     """
     notes = [line for line in after if line.startswith("#")]
-    done = f"{user} rm -f {path}.going-{mark(content)}".strip()
-    steps = [line for line in (*after, done, last) if line and line not in notes]
-    return "\n".join([*notes, all_of([f"{user} {_PUT_BACK} {mark(content)} {path}".strip(), *steps])])
+    file = f"{mark(content)} {path}"
+    steps = (f"{user or INSTALLER} back {file}", *after, f"{user or INSTALLER} end {file}", last)
+    return "\n".join([*notes, all_of([line for line in steps if line and line not in notes])])
 
 
 def with_content(artifact: Artifact, content: str) -> Artifact:
@@ -245,20 +218,9 @@ def with_content(artifact: Artifact, content: str) -> Artifact:
     return replace(artifact, content=content, **commands)
 
 
-_PIPED: Final = """</dev/null bash -o pipefail -c '{ "$@" 2>&1 >&3 3>&- | cat >&2; } 3>&1 | cat' bash"""
-"""Before a command in any shell: it reads nothing but a file that is named after it, both its outputs are pipes, and
-its status is the command's."""
-
-APART: Final = f'{_PIPED} env -i PATH="$PATH" setsid -w'
-
-
 def as_user(user: str) -> str:
-    """The start of a command for ``user``, a word of a shell.
-
-    Root's terminal is not its own, and no descriptor is one, for it could type there; nor are root's variables its
-    own, which may be secrets.
-    """
-    return f"{APART} runuser -u {user} --"
+    """The start of a command of the installer for ``user``, a word of a shell: ``uid:1001`` is who has no name."""
+    return f"{INSTALLER} as {user}"
 
 
 def as_owner_of(folder: str) -> str:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from hugeplan.artifacts.base import Artifact, Restart, left_as_comments, require_sound, with_first_line
+from hugeplan.artifacts.base import INSTALLER, Artifact, Restart, left_as_comments, require_sound, with_first_line
 from hugeplan.artifacts.outside import is_listed_host, markdown, quoted
 from hugeplan.artifacts.provenance import Provenance
 
@@ -295,10 +295,15 @@ def _verify(recommended: Sequence[Artifact]) -> str:
     pools = _pool_checks(recommended)
     if pools:
         lines += ["", *_check("pools", " &&\n".join(pools))]
+    program = next((a for a in recommended if a.path == INSTALLER), None)
+    if program is not None and any(INSTALLER in a.verify for a in recommended if a is not program):
+        # A server can be asked before any file is installed.
+        beside = f'sh "$(dirname "$0")/{program.place}"'
+        lines += ["", f'hugeplan_file() {{ if [ -x {INSTALLER} ]; then {INSTALLER} "$@"; else {beside} "$@"; fi; }}']
     for a in recommended:
         if not a.verify.strip() or a.verify.lstrip().startswith("#"):
             continue
-        own = _check(a.kind, a.verify)
+        own = _check(a.kind, a.verify.replace(f"{INSTALLER} ", "hugeplan_file "))
         if a.path is None or not a.path.startswith("/"):
             lines += ["", *own]
             continue

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts import kernel_command_line
-from hugeplan.artifacts.base import Artifact, Restart, all_of, pool_checks, yaml_text
+from hugeplan.artifacts.base import INSTALLER, Artifact, Restart, all_of, pool_checks, yaml_text
+from hugeplan.artifacts.installer import text
 from hugeplan.planner.model import Plan, PlanRequest
 
 
@@ -15,7 +16,10 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if grub is None:
         return
     document = {
-        "write_files": [{"path": kernel_command_line.PATH, "permissions": "0644", "content": grub.content}],
+        "write_files": [
+            {"path": kernel_command_line.PATH, "permissions": "0644", "content": grub.content},
+            {"path": INSTALLER, "permissions": "0755", "content": text()},
+        ],
         "runcmd": [["sh", "-c", kernel_command_line.UPDATE]],
         "power_state": {"mode": "reboot", "message": "huge pages are reserved at boot", "condition": True},
     }

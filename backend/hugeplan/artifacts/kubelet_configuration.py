@@ -118,9 +118,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             "rm -f /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet"
         ),
         verify=all_of([*(f"{query} | grep -qF '{words}'" for words in checked), *node_checks(plan)]),
-        rollback=put_back(
-            PATH, content, "rm -f /var/lib/kubelet/memory_manager_state", last="systemctl restart kubelet"
-        ),
+        rollback=put_back(PATH, content, "rm -f /var/lib/kubelet/memory_manager_state", "systemctl restart kubelet"),
         restart=Restart.KUBELET,
         avoid_when="The provider owns the kubelet's configuration (as on OpenShift), or there is no --config-dir.",
     )

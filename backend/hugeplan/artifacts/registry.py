@@ -14,6 +14,7 @@ from hugeplan.artifacts import (
     cloud_config,
     eks,
     gke,
+    installer,
     kernel_command_line,
     kubelet_configuration,
     memlock,
@@ -83,7 +84,7 @@ ROWS: Final = (
     Row(other.render, ("engine_settings",)),
     *(Row(render, (kind,), patches=True) for kind, render in operators.renderers().items()),
 )
-KINDS: Final = tuple(kind for row in ROWS for kind in row.kinds)
+KINDS: Final = (*(kind for row in ROWS for kind in row.kinds), installer.KIND)
 #: The first kinds of rows whose files are documents, which take long to write: not rendered for :func:`files_key`.
 _DOCUMENTS: Final = {
     "cloud_config", "ansible_playbook", "kubelet_configuration", "pod", "node_label", "performance_profile",
@@ -231,6 +232,8 @@ def render(
     rendered = of_one_plan(rendered)
     playbook = {a.kind: a for a in ansible.render(plan, request, {a.kind: a for a in rendered})}
     rendered = [playbook.get(a.kind, a) for a in rendered]
+    if installer.is_needed(rendered):
+        rendered.append(installer.render())
     if not plan.fits:
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
     require_sound(rendered)
@@ -239,9 +242,11 @@ def render(
         path = [kind for kind in path if kind != "systemd_unit"]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
     speaks = next((kind for kind in _AT_BOOT if kind in path), None)
-    recommended = [alone(a)[1] if a.kind == speaks else a for a in recommended]
+    recommended = [alone(a, a.path or systemd_boot.CMDLINE)[1] if a.kind == speaks else a for a in recommended]
     # Who insists on pages does not start while another has them: first of all, who has none planned gives them back.
     recommended.sort(key=lambda artifact: "\nlarge_pages = OFF\n" not in artifact.content)
+    if installer.is_needed(recommended):
+        recommended.insert(0, next(a for a in rendered if a.kind == installer.KIND))
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
     first = [replace(a, recommended=True, step=steps[a.kind]) for a in recommended]
     return (*first, *(a for a in rendered if a.kind not in steps))

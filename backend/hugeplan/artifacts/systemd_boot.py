@@ -13,7 +13,7 @@ from hugeplan.artifacts.kernel_command_line import has_words, parameters, pool_w
 from hugeplan.planner.model import Plan, PlanRequest
 
 FILENAME = "60-hugeplan-cmdline.conf"
-_CMDLINE = "/etc/kernel/cmdline"
+CMDLINE = "/etc/kernel/cmdline"
 #: What a loader adds by itself, and the words whose order counts: all of them come from the plan.
 _REPLACED = (
     "BOOT_IMAGE|initrd|default_hugepagesz|hugepagesz|hugepages|hugetlb_free_vmemmap|transparent_hugepage|hugeplan.files"
@@ -42,14 +42,14 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Reserves all pools at boot on nodes that start by systemd-boot or a unified kernel image.",
         install=(
             # In a subshell: its variables are none of whoever pastes them.
-            f"(\nnow={_CMDLINE}\n"
+            f"(\nnow={CMDLINE}\n"
             "test -e $now || now=/proc/cmdline\n"
             f"rest=$(tr -s ' \\n' '\\n\\n' < $now | grep -Ev '^({_REPLACED})=' | tr '\\n' ' ')\n"
             # In front: what comes behind -- is for init.
-            f"echo {new} | {put('/dev/stdin', _CMDLINE, content)} || exit 1\n{_ENTRIES}\n) &&\nreboot"
+            f"echo {new} | {put('/dev/stdin', CMDLINE, content)} || exit 1\n{_ENTRIES}\n) &&\nreboot"
         ),
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
-        rollback=put_back(_CMDLINE, content, f"(\n{_ENTRIES}\n)", last="reboot"),
+        rollback=put_back(CMDLINE, content, f"(\n{_ENTRIES}\n)", last="reboot"),
         restart=Restart.REBOOT,
         avoid_when="The node boots by GRUB.",
     )

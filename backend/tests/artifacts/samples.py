@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from hugeplan.artifacts import Artifact, render
+from hugeplan.artifacts import Artifact, installer, render
+from hugeplan.artifacts.base import INSTALLER
 from hugeplan.planner.model import (
     GIB,
     MIB,
@@ -135,3 +141,19 @@ def loaded(text: str) -> list[Any]:
 
     Loader.add_constructor("!unsafe", Loader.construct_scalar)
     return list(yaml.load_all(text, Loader))
+
+
+@cache
+def _program() -> Path:
+    """The installer, in a folder that every user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="hugeplan-file-"))
+    atexit.register(shutil.rmtree, folder)
+    (folder / "hugeplan-file").write_text(installer.text())
+    for path in (folder, folder / "hugeplan-file"):
+        path.chmod(0o755)
+    return folder / "hugeplan-file"
+
+
+def here(commands: str) -> str:
+    """Commands that call the installer where the tests have it."""
+    return commands.replace(INSTALLER, str(_program()))

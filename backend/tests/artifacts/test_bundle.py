@@ -19,7 +19,7 @@ from artifacts.samples import request_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hugeplan.artifacts import render
+from hugeplan.artifacts import installer, render
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import main
 from hugeplan.planner.model import PlanRequest
@@ -61,6 +61,8 @@ def verify_script() -> str:
 def run_verify(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     script = folder / "verify.sh"
     script.write_text(text or verify_script())
+    (folder / "1-installer").mkdir(exist_ok=True)
+    (folder / "1-installer/hugeplan-file").write_text(installer.text())
     own = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PGDATA": str(folder)}
     return subprocess.run(["/bin/sh", str(script)], env=own, capture_output=True, text=True, check=False)
 
@@ -164,7 +166,7 @@ class TestCommand:
         other.write_text(document(request_of("postgresql", nodes=1)))
         status, text, _ = self.run(capsys, str(other), "--diff", str(path))
         assert status == 1
-        assert "changed: 1-kernel_command_line/60-hugeplan.cfg" in text
+        assert "changed: 2-kernel_command_line/60-hugeplan.cfg" in text
 
     def written(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> tuple[str, Path]:
         path, out = tmp_path / "plan.json", tmp_path / "out"
@@ -256,7 +258,7 @@ async def test_over_rest(planner: httpx.AsyncClient) -> None:
     made = (await planner.post("/api/v1/scenarios", json={"name": "zip", "scenario": scenario})).json()
     first = (await planner.post(f"/api/v1/scenarios/{made['id']}/plans")).json()
     assert first["artifacts"][0]["recommended"] is True
-    assert first["artifacts"][0]["restart"] == "reboot"
+    assert [file["restart"] for file in first["artifacts"][:2]] == ["nothing", "reboot"]
     answer = await planner.get(f"/api/v1/plans/{first['id']}/artifacts.zip")
     assert answer.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as opened:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from artifacts.samples import EVERYTHING, instance, request_of
 
-from hugeplan.artifacts import KINDS, Artifact, Platform, render
-from hugeplan.artifacts.base import mark, with_content
+from hugeplan.artifacts import KINDS, Artifact, Platform, installer, render
+from hugeplan.artifacts.base import INSTALLER, mark, with_content
 from hugeplan.cli.plan_answer import _prompted
 from hugeplan.planner.model import NodeSample, ObservedDatabase, PlanRequest, ServerPlace
 from hugeplan.planner.plan import plan
@@ -101,7 +101,7 @@ def test_what_runs_apart_is_shown_as_one_command(kind: str) -> None:
 #: Programs that a paste finds in :func:`test_a_way_back_ends_where_the_install_began`; no other runs.
 PROGRAMS = "bash cat chmod cmp cp env grep install ln mkdir mv rm sed setsid sh sha256sum stat sync test".split()  # noqa: SIM905
 DO_NOTHING = "sysctl systemctl systemd-tmpfiles tuned-adm update-grub".split()  # noqa: SIM905
-ON_THE_NODE = {a.kind: a for a in FILES if a.path is not None and a.path.startswith("/")}
+ON_THE_NODE = {a.kind: a for a in FILES if f"{INSTALLER} put " in a.install and (a.path or "").startswith("/")}
 
 
 def place_of(folder: Path, artifact: Artifact) -> Path:
@@ -127,6 +127,10 @@ def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
                 (bin_ / name).write_text("#!/bin/sh\n")
             (bin_ / name).chmod(0o755)
     (folder / artifact.filename).write_text(artifact.content)
+    program = folder / f"own{INSTALLER}"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(moved(installer.text(), folder))
+    program.chmod(0o755)
     if artifact.kind == "systemd_unit":  # goes after the script that it runs
         (script := folder / "own/usr/local/sbin/hugeplan-reserve").parent.mkdir(parents=True, exist_ok=True)
         script.touch(mode=0o755)

@@ -81,7 +81,7 @@ class TestEveryEngine:
     def test_the_check_in_the_container_is_the_check_of_a_host(self, engine: str) -> None:
         host = files_of(request_of(engine, kubernetes=False), engine).verify
         if engine == "postgresql":  # first whose answer it is, of several servers of a host
-            host = re.sub(r'</dev/null.*?export it}"', "psql -XAtc", host.partition("\n")[2])
+            host = re.sub(r'/usr/local/sbin/hugeplan-file.*?export it}"', "psql -XAtc", host.partition("\n")[2])
         words = shlex.split(files_of(known(engine), engine).verify)
         assert words[:5] == ["kubectl", "exec", "--namespace", "hugeplan", f"statefulset/{engine}"]
         assert words[-3:-1] == ["sh", "-c"]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from artifacts.samples import rendered, request_of
+from artifacts.samples import here, rendered, request_of
 from artifacts.test_kinds import needs, run
 
 from hugeplan.artifacts import KINDS, Artifact, Platform, render
@@ -32,6 +32,7 @@ from hugeplan.planner.plan import plan
 
 #: kind -> the program that reads the rendered file in a test, and what no test here can do.
 READ_BY = {
+    "installer": "sh, for whole plans in tests/artifacts/test_files_pasted.py",
     "kernel_command_line": "the shell of grub-mkconfig, and our replay of mm/hugetlb.c; no boot of a kernel",
     "systemd_boot": "kernel-install, and our replay of mm/hugetlb.c; no boot of a kernel",
     "sysctl": "sysctl --dry-run",
@@ -142,7 +143,7 @@ def test_a_kernel_that_reads_no_counts_per_numa_node_gets_none(release: str | No
     request = request_of("postgresql", nodes=nodes)
     request = replace(request, node=replace(request.node, kernel_release=release))
     files = render(plan(request), request)
-    assert files[0].kind == first
+    assert [file.kind for file in files[:2]] == ["installer", first]
     counts = [one.kind for one in files if re.search(r"hugepages=0:\d", one.content)]
     assert bool(counts) == (first != "numa_script" and nodes > 1)
 
@@ -182,7 +183,7 @@ def test_kernel_install_writes_an_entry_with_the_words_and_the_way_back_restores
         own = own.replace('"/boot/vmlinuz-$(uname -r)"', f'"{image}"').replace("kernel-install", program)
         own = own.replace('"/usr/lib/modules/$(uname -r)/vmlinuz" ', "")
         done = subprocess.run(
-            ["/bin/sh", "-euc", own], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            ["/bin/sh", "-euc", here(own)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == result, done.stderr
 
@@ -377,14 +378,14 @@ def test_root_follows_no_link_of_whose_folder_it_is(tmp_path: Path) -> None:
         folder.chmod(0o755)
     _, files = rendered(request_of("redis", "postgresql", reserve_at="runtime"))
     for kind, etc in (("redis_conf", "/etc/redis"), ("prometheus_rules", "/etc/prometheus")):
-        file, here, victim = files[kind], tmp_path / kind, tmp_path / f"{kind}-of-root"
+        file, place, victim = files[kind], tmp_path / kind, tmp_path / f"{kind}-of-root"
         written(file, tmp_path)
-        for folder in (here, victim):
+        for folder in (place, victim):
             folder.mkdir()
-        shutil.chown(here, "nobody")
-        paste = file.install.replace(etc, str(here)).rpartition("\n")[0]
+        shutil.chown(place, "nobody")
+        paste = here(file.install.replace(etc, str(place)).rpartition(" &&\n")[0])
         run("/bin/sh", "-ec", paste, cwd=tmp_path)
-        own = [path for path in here.rglob("*") if path.is_file()]
+        own = [path for path in place.rglob("*") if path.is_file()]
         assert {path.stat().st_uid for path in own} == {65534}
         for path in own:
             path.unlink()
@@ -443,7 +444,7 @@ def test_a_mysqls_file_lies_where_its_server_reads_it(
     (tmp_path / "systemctl").chmod(0o755)
 
     def paste(commands: str) -> subprocess.CompletedProcess[str]:
-        words = ["/bin/sh", "-c", commands.replace("/etc/", f"{etc}/")]
+        words = ["/bin/sh", "-c", here(commands.replace("/etc/", f"{etc}/"))]
         env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
         return subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path, env=env)
 

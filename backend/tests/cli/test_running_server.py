@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from artifacts.samples import request_of
+from artifacts.samples import here, request_of
 from hugeplan_agent import collectors
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
@@ -24,7 +24,7 @@ from support.postgresql_servers import WHEEL, RealServer, programs
 from support.stuck import stuck_names
 
 from hugeplan.artifacts import Artifact, render
-from hugeplan.artifacts.base import APART, as_user
+from hugeplan.artifacts.base import INSTALLER, as_user
 from hugeplan.artifacts.engines.common import changed_settings
 from hugeplan.artifacts.engines.postgresql_conf import _Commands
 from hugeplan.cli import InputError, main, node_now, plan_scenario, this_node, trial_shape
@@ -321,7 +321,7 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
 
         def paste(commands: str) -> int:
             with (tmp_path / "out").open("w") as out:  # the server keeps it open
-                words = ["/bin/sh", "-ec", commands]
+                words = ["/bin/sh", "-ec", here(commands)]
                 return subprocess.run(words, check=False, cwd=tmp_path, stdout=out, stderr=out, env=bare).returncode
 
         install, _, restart = file["install"].rpartition(" &&\n")  # which would fail without pages
@@ -329,7 +329,7 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
         assert [paste(install) for _ in "12"] == [0, 0], (tmp_path / "out").read_text()
         wanted = "select setting from pg_file_settings where sourcefile ~ 'hugepages.conf$' and name = 'huge_pages'"
         assert made.sql(wanted) == "on"
-        assert file["rollback"].endswith(restart)
+        assert file["rollback"].splitlines()[-2] == f"{restart} &&"
         assert paste(file["rollback"]) == 0, (tmp_path / "out").read_text()
         assert not list(made.folder.glob("conf.d/*"))
         # What ALTER SYSTEM had set before is in force again, and all else that it has set.
@@ -358,9 +358,11 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
 def test_a_servers_user_gets_no_terminal_and_no_variables_of_roots(monkeypatch: pytest.MonkeyPatch) -> None:
     """It could type commands into it, for root's shell to run."""
     monkeypatch.setenv("A_SECRET", "root's")
-    seen = subprocess.run(["/bin/sh", "-c", f"{as_user('nobody')} env"], check=True, capture_output=True, text=True)
+    seen = subprocess.run(
+        ["/bin/sh", "-c", here(f"{as_user('nobody')} run env")], check=True, capture_output=True, text=True
+    )
     assert "A_SECRET" not in seen.stdout
-    for command, opens in (("runuser -u nobody --", True), (as_user("nobody"), False)):
+    for command, opens in (("runuser -u nobody --", True), (here(f"{as_user('nobody')} run"), False)):
         words = ["/usr/bin/script", "-qec", f"{command} sh -c ': < /dev/tty'", "/dev/null"]
         assert (subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode == 0) is opens
 
@@ -378,7 +380,7 @@ def test_a_pasted_command_hands_no_terminal_on_and_fails_as_its_program_does(tmp
     place = ServerPlace(data_directory="/d", uid=65534, user="nobody", programs_directory=str(tmp_path))
     commands = _Commands.of(replace(OTHER, place=place))
     assert commands.service is None
-    short = f"{commands.user} {program}"
+    short = f"{commands.user} run {program}"
     ours, theirs = os.openpty()
     flags = {"bash": ["--norc", "-i"], "dash": ["-i"], "zsh": ["-fi"]}[shell]
     with subprocess.Popen(
@@ -386,7 +388,7 @@ def test_a_pasted_command_hands_no_terminal_on_and_fails_as_its_program_does(tmp
     ):
         os.close(theirs)
         for command in (commands.restart, short, f'test "$({short})" = on'):
-            os.write(ours, f"{command}\necho its.status=$((10 + $?))\n".encode())
+            os.write(ours, f"{here(command)}\necho its.status=$((10 + $?))\n".encode())
         os.write(ours, b"exit\n")
         said = b""
         with contextlib.suppress(OSError):  # what a terminal reads once nobody has it
@@ -405,7 +407,7 @@ def test_a_service_is_restarted_only_where_it_is_the_systems() -> None:
     """Anybody's own manager has units of any name."""
     for unit, restart in (
         ("systemd:postgresql@16-main.service", "systemctl restart postgresql@16-main.service"),
-        ("systemd:user@1001.service/postgresql.service", f"{as_user('eve')} pg_ctl -D "),
+        ("systemd:user@1001.service/postgresql.service", f"{as_user('eve')} run pg_ctl -D "),
     ):
         place = ServerPlace(data_directory="/d", uid=1001, user="eve")
         for known in (place, None):
@@ -413,7 +415,7 @@ def test_a_service_is_restarted_only_where_it_is_the_systems() -> None:
             expected = restart.replace("eve", user.get("eve", "eve"))
             assert _Commands.of(replace(OTHER, unit=unit, place=known)).restart.startswith(expected)
     nameless = _Commands.of(replace(OTHER, place=ServerPlace(data_directory="/d", uid=1001, refused="/d$(cmd)")))
-    assert nameless.user == f"{APART} setpriv --reuid=1001 --regid=65534 --clear-groups --"
+    assert nameless.user == f"{INSTALLER} as uid:1001"
     assert nameless.note == "# check first: '/d$(cmd)'", "some shells have no comments"
 
 
@@ -449,9 +451,9 @@ def test_the_steps_of_two_servers_reach_each_its_own(tmp_path: Path) -> None:
         }  # fmt: skip
 
         def paste(kind: str, part: str, **known: str) -> int:
-            own = getattr(files[f"postgresql_conf-{kind}"], part).replace("runuser -u postgres", "runuser -u nobody")
+            own = getattr(files[f"postgresql_conf-{kind}"], part).replace("as postgres ", "as nobody ")
             with (tmp_path / "out").open("w") as out:
-                words = ["/bin/sh", "-c", own]
+                words = ["/bin/sh", "-c", here(own)]
                 done = subprocess.run(words, check=False, cwd=tmp_path, stdout=out, stderr=out, env=bare | known)
             return done.returncode
 
@@ -489,7 +491,7 @@ def test_a_service_of_debian_names_its_folders() -> None:
         file = next(a for a in render(plan(request), request) if a.kind == "postgresql_conf")
         assert file.path == f"{folder}/conf.d/db-hugepages.conf"
         assert f"systemctl restart {unit.removeprefix('systemd:')}" in file.install.splitlines()
-        assert f"systemctl restart {unit.removeprefix('systemd:')}" in file.rollback.splitlines()
+        assert f"systemctl restart {unit.removeprefix('systemd:')} &&" in file.rollback.splitlines()
         assert "pg_ctl" not in file.install + file.rollback
         assert ("--cluster 16/main" in file.verify) is ("${PGDATA:?export it}" not in file.install) is ("@" in unit)
 
@@ -509,10 +511,10 @@ def test_a_service_of_any_name_restarts_its_server(place: ServerPlace | None) ->
     for unit, is_plain in (("rh-postgresql13-postgresql", True), ("16-postgresql", True), ("orders-db", False),
                            ("timescaledb", False), ("cron", False)):  # fmt: skip
         file = files_of(f"systemd:{unit}.service", place)["postgresql_conf"]
-        for text in (file.install, file.rollback):
-            assert text.splitlines()[-1] == f"systemctl restart {unit}.service"
+        for text, at in ((file.install, -1), (file.rollback, -2)):
+            assert text.splitlines()[at].removesuffix(" &&") == f"systemctl restart {unit}.service"
             assert "pg_ctl" not in text
-        assert ("MainPID" not in file.install.partition("mkdir -p")[0]) is is_plain
+        assert ("MainPID" not in file.install.partition(" put ")[0]) is is_plain
 
 
 def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
@@ -520,7 +522,9 @@ def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
 
     Found with the service's main process written into the user's own postmaster.pid: root restarted that service.
     """
-    own = _Commands(data=shlex.quote(str(tmp_path)), user="env", service="cron.service")
+    own = _Commands(data=shlex.quote(str(tmp_path)), user=str(tmp_path / "as"), service="cron.service")
+    (tmp_path / "as").write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    (tmp_path / "as").chmod(0o755)
     words = ["/bin/sh", "-c", own.is_main[0]]
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     with contextlib.ExitStack() as ends:

@@ -96,7 +96,7 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
         else f"Keeps {whose} on base pages, as planned.",
         install=f"{_into_the_folder_read(name, folders, content)} &&\nsystemctl restart {service}",
         verify=all_of(checks),
-        rollback="\n".join(put_back(path, content, last=f"systemctl restart {service}") for path in paths),
+        rollback="\n".join(put_back(path, content, f"systemctl restart {service}") for path in paths),
         restart=Restart.ENGINE,
         avoid_when="An operator writes the option file: set the values there.",
     )

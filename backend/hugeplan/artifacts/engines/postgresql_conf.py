@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hugeplan.artifacts.base import APART, Artifact, Restart, all_of, as_user, mark, one_line, put, put_back, slug
+from hugeplan.artifacts.base import Artifact, Restart, all_of, as_user, mark, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import (
     changed_settings,
     commented,
@@ -26,11 +26,6 @@ from hugeplan.artifacts.engines.common import (
 from hugeplan.planner.demand import counted_settings
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
-#: $2 is the last line of the file $1, where no other line beats what it includes; its path is beside $1.
-_INCLUDE = shlex.quote('last=$(tail -n 1 "$1") && { test "$last" = "$2" || printf "\\n%s\\n" "$2" >> "$1"; }')
-
-#: Lines of the file $2 for the names $3 are kept in $1, after those of an earlier install.
-_KEEP_LINES = shlex.quote('grep -iE "^ *($3)[ =]" "$2" >> "$1" || { test $? = 1 && test -e "$1"; }')
 #: Asks the server of the folder $1, by its own port and socket.
 _ASK = shlex.quote(
     '{ read -r _; read -r _; read -r _; read -r port; read -r host; } < "$1/postmaster.pid"'
@@ -44,8 +39,6 @@ _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1
 _USUAL = re.compile(r"edb|.*(?:postgres|pgsql)")
 #: What runs a server that is neither the system's nor a login's: Patroni, a container, a user's own manager.
 _APART = re.compile(r"systemd:[^/]*patroni.*|container:.*|systemd:[^/]*/.*\.service")
-#: The lines that were kept in $1 go back to the end of $2.
-_BACK = shlex.quote('test ! -e "$1" || { cat "$1" >> "$2" && rm "$1"; }')
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -106,7 +99,7 @@ class _Commands:
             user=user,
             note=f"# check first: {shlex.quote(one_line(place.refused))}" if place.refused else "",
             programs=programs,
-            psql=f"{user} {programs}psql -XAt -d postgres{where} -c",
+            psql=f"{user} run {programs}psql -XAt -d postgres{where} -c",
             service=service,
             is_named=True,
         )
@@ -120,24 +113,24 @@ class _Commands:
             version, name = cluster.groups()
             folder = f"/etc/postgresql/{version}/{name}"
             return cls(
-                data=f'"$({user} pg_conftool -s {version} {name} show data_directory)"',
+                data=f'"$({user} run pg_conftool -s {version} {name} show data_directory)"',
                 folder=f"{folder}/conf.d",
                 main_file=f"{folder}/postgresql.conf",
                 note=note,
-                psql=f"{user} psql --cluster {version}/{name} -XAt -d postgres -c",
+                psql=f"{user} run psql --cluster {version}/{name} -XAt -d postgres -c",
                 service=service,
                 is_named=True,
             )
         data = f'"${{{variable}:?export it}}"'
         guards = [f': "${{{variable}:?export it: the data directory of this one server}}"']
         if service is not None:
-            guards.append(f"{user} sh -c {_OF_SERVICE} sh {data} {shlex.quote(service)}")
+            guards.append(f"{user} run sh -c {_OF_SERVICE} sh {data} {shlex.quote(service)}")
         return cls(
             data=data,
             folder=f"{data}/conf.d",
             main_file=f"{data}/postgresql.conf",
             note=note,
-            psql=f"{user} sh -c {_ASK} sh {data}",
+            psql=f"{user} run sh -c {_ASK} sh {data}",
             service=service,
             guards=tuple(guards),
             is_named=True,
@@ -151,7 +144,7 @@ class _Commands:
         service = shlex.quote(self.service)
         said = shlex.quote(f"{self.service} is not this server's alone: restart it by what starts it")
         main = f'"$(systemctl show --property MainPID --value {service})"'
-        check = f'sh -c {_IS_MAIN} sh {main} "$({self.user} id -u)" {self.data}'
+        check = f'sh -c {_IS_MAIN} sh {main} "$({self.user} run id -u)" {self.data}'
         return [f"{{ {check} || {{ echo {said} >&2; false; }}; }}"]
 
     @property
@@ -165,13 +158,13 @@ class _Commands:
         if self.service is not None:
             return f"systemctl restart {shlex.quote(self.service)}"
         # A postmaster keeps what it was started with: its own log.
-        return f"{self.user} {self.programs}pg_ctl -D {self.data} -l {self.data}/startup.log restart"
+        return f"{self.user} run {self.programs}pg_ctl -D {self.data} -l {self.data}/startup.log restart"
 
 
 def _as(name: str | None, uid: int | None) -> str:
     """A user without a name has no groups to keep: the command gets nogroup, which owns no file."""
     if name is None and uid is not None:
-        return f"{APART} setpriv --reuid={uid} --regid=65534 --clear-groups --"
+        return as_user(f"uid:{uid}")
     return as_user(shlex.quote(name or "postgres"))
 
 
@@ -226,12 +219,12 @@ def _write(
         "",
     ]
     content, user = "\n".join(lines), commands.user
-    kept = f"{path}.auto-{mark(content)}"
+    file = f"{mark(content)} {path} {commands.auto_file}"
     resets = [f"{psql} {shlex.quote(f'ALTER SYSTEM RESET {key}')}" for key in by_file]
     if resets:
         names = shlex.quote("|".join(by_file))
-        resets.insert(0, f"{user} sh -c {_KEEP_LINES} sh {kept} {commands.auto_file} {names}")
-    lines_back = [f"{user} sh -c {_BACK} sh {kept} {commands.auto_file}"] * (server is not None)
+        resets.insert(0, f"{user} keep-lines {file} {names}")
+    lines_back = [f"{user} lines-back {file}"] * (server is not None)
     return Artifact(
         kind=kind,
         filename=name,
@@ -245,14 +238,15 @@ def _write(
             [
                 *commands.guards,
                 *commands.is_main,
-                f"{user} {put(name, path, content)}",
-                f"{user} sh -c {_INCLUDE} sh {commands.main_file} \"include_if_exists = 'conf.d/{name}'\"",
+                put(name, path, content, user),
+                # Where no other line beats what it includes.
+                f"{user} last-line {commands.main_file} \"include_if_exists = 'conf.d/{name}'\"",
                 *resets,
                 commands.restart,
             ]
         ),
         verify=all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'",
-        rollback=put_back(path, content, *lines_back, last=commands.restart, user=user),
+        rollback=put_back(path, content, *lines_back, commands.restart, user=user),
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )

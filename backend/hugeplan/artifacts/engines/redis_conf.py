@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, as_owner_of, one_line, put, put_back, slug
+from hugeplan.artifacts.base import Artifact, Restart, all_of, as_owner_of, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
@@ -32,8 +32,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], service: str, port: str) -> Artifact:
     name, owner = f"{slug(planned.name)}-redis.conf", as_owner_of("/etc/redis")  # redis itself on Debian
     line, conf = f"include /etc/redis/{name}", "/etc/redis/redis.conf"
-    # A last line without its end would take ours into itself.
-    include = f'grep -qxF "{line}" {conf} || printf "\\n%s\\n" "{line}" >> {conf}'
     path, content = (
         f"/etc/redis/{name}",
         "\n".join([*commented(planned, advice, lambda i: f"{i.name} {one_line(i.value)}"), ""]),
@@ -44,13 +42,15 @@ def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], 
         path=path,
         content=content,
         summary=f"Keeps transparent huge pages away from {one_line(planned.name)}.",
-        install=f"{owner} {put(name, path, content)}\n{owner} sh -c '{include}'\nsystemctl restart {service}",
+        install=all_of(
+            [put(name, path, content, owner), f"{owner} last-line {conf} '{line}'", f"systemctl restart {service}"]
+        ),
         verify=f'test "$(redis-cli{port} config get disable-thp | tail -n 1)" = yes',
         rollback=put_back(
             path,
             content,
-            f"{{ test -e {path} || {owner} sed -i '\\|^{line}$|d' {conf}; }}",
-            last=f"systemctl restart {service}",
+            f"{{ test -e {path} || {owner} run sed -i '\\|^{line}$|d' {conf}; }}",
+            f"systemctl restart {service}",
             user=owner,
         ),
         restart=Restart.ENGINE,

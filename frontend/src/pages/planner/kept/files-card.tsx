@@ -22,7 +22,7 @@ export function FilesCard({
 }) {
   const [chosen, choose] = useState<string | null>(null);
   const ordered = [...kept.artifacts].sort(byRecommendation);
-  const [first] = ordered;
+  const first = mainOf(ordered);
   if (!first) {
     return (
       <QuestionCard title="There is no file to apply.">
@@ -89,12 +89,17 @@ export function FilesCard({
   );
 }
 
+/** What the others serve: the first file that is not the program which installs them. */
+function mainOf(path: readonly PlanArtifact[]): PlanArtifact | undefined {
+  return path.find(({ kind }) => kind !== "installer") ?? path[0];
+}
+
 function applyTitle(path: readonly PlanArtifact[]): string {
-  const [first] = path;
+  const first = mainOf(path);
   if (!first) return "How is the plan applied?";
   const title = kindTitle(first.kind);
   return path.length > 1
-    ? `Apply it in ${path.length} steps, ${title} first.`
+    ? `Apply it in ${path.length} steps: ${title} is the main one.`
     : `Apply it: ${title} is the recommended way.`;
 }
 

@@ -300,8 +300,8 @@ function Steps({ steps }: { steps: readonly PlanArtifact[] }) {
   );
 }
 
-/** What stood in a file's place is kept beside it under such a name: a command with it brings that back. */
-const KEPT_BESIDE = /\.(before|going)-/;
+/** Plans of before the installer: what stood in a file's place is kept beside it under such a name. */
+const BRINGS_BACK = /\.(before|going)-|\/hugeplan-file .*\b(back|back-alone|end) /;
 /** Commands that are longer are read on the screen, or in roll-back.sh: nobody signs a script. */
 const LONGEST_COMMAND = 80;
 
@@ -311,7 +311,7 @@ function Undone({ rollback }: { rollback: string }) {
   if (lines.length === 0) return "nothing to undo.";
   const prose = lines.filter((line) => line.startsWith("#")).map((line) => line.replace(/^#\s*/, ""));
   const commands = lines.filter((line) => !line.startsWith("#")).map((line) => line.replace(/ &&$/, ""));
-  const others = commands.filter((line) => !KEPT_BESIDE.test(line));
+  const others = commands.filter((line) => !BRINGS_BACK.test(line));
   const command = others.find((line) => line.length <= LONGEST_COMMAND);
   const rest = others.length - (command ? 1 : 0);
   if (others.length < commands.length) prose.push("the file goes, and what stood in its place comes back.");
