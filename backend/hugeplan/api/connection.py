@@ -141,8 +141,17 @@ class Connection(HttpToolsProtocol):
         super().shutdown()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        async def answered(scope: Any, receive: Any, send: Any) -> None:
+            async def starting(message: Any) -> None:
+                # HAProxy 2.6 sends other clients' requests on a connection whose last request is not all sent.
+                if message["type"] == "http.response.start" and cycle.more_body:
+                    self._is_answered_last(cycle)
+                await send(message)
+
+            await app(scope, receive, starting)
+
         self._at_work = cycle
-        super()._start_asgi_task(cycle, app)
+        super()._start_asgi_task(cycle, answered)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, and tell the request at work, which may wait for its turn.
@@ -317,9 +326,14 @@ class Connection(HttpToolsProtocol):
         # Who expects "100 Continue" and gets an answer sends its body or not, and nobody knows which.
         is_last = self._is_last or self.expect_100_continue
         if self._has_cycle and (is_last or not self.cycle.keep_alive):
-            self.cycle.keep_alive = False
-            self.cycle.transport = _LastAnswer(self.cycle)  # type: ignore[assignment]
-            self._last_cycle = self.cycle
+            self._is_answered_last(self.cycle)
+
+    def _is_answered_last(self, cycle: RequestResponseCycle) -> None:
+        """The answer says that it is the connection's last one."""
+        if self._last_cycle is not cycle:
+            cycle.keep_alive = False
+            cycle.transport = _LastAnswer(cycle)  # type: ignore[assignment]
+            self._last_cycle = cycle
 
     def _take_no_more(self) -> None:
         """A request offers another protocol, which we do not speak. The parser takes all that follows for that.

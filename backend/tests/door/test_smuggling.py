@@ -226,3 +226,25 @@ def test_what_to_do_is_told_before_a_large_body(server: Server) -> None:
             for _ in range(20):
                 connection.sendall(b" " * 10_000)
             assert connection.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "status"),
+    [
+        ("POST /api/v1/reports", 5_000, b"401"),
+        ("POST /api/v1/session", 400_000, b"413"),
+        ("POST /api/v1/session", 5_000, b"415"),
+        ("POST /healthz", 5_000, b"405"),
+        ("GET /api/v1/login-methods", 5_000, b"200"),
+    ],
+)
+def test_an_answer_before_its_body_is_in_is_the_last(server: Server, start: str, length: int, status: bytes) -> None:
+    """HAProxy 2.6 sent the next client's request on such a connection, where it was read as the rest of the body."""
+    head = f"{start} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode()
+    body = (b"\r\n" * length)[: length - len(BEHIND)] + BEHIND
+    for pieces in ((head, body, BEHIND), (head + body[:99], body[99:] + BEHIND), (head, BEHIND)):
+        count, got = answers(server, *pieces)
+        assert (count, got[9:12]) == (1, status), got
+        assert b"\r\nconnection: close\r\n" in got.lower()
+    count, got = answers(server, head + body + BEHIND) if length < 16_000 else (2, b"\r\n\r\n")
+    assert count == 2, "who sends all at once keeps the connection"
