@@ -131,7 +131,10 @@ def test_a_trailer_that_is_for_a_head_ends_the_connection(server: Server, traile
 def test_blank_lines_keep_no_connection(server: Server) -> None:
     with server.connect() as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+        got = b""
+        while not got.endswith(b"}"):  # head and body may come apart
+            got += connection.recv(1 << 16) or b"}"
+        assert got.startswith(b"HTTP/1.1 200 ")
         connection.sendall(b"\r\n")
         connection.settimeout(10)
         assert connection.recv(1) == b""
