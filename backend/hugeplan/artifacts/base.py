@@ -47,6 +47,7 @@ class Artifact:
         restart: what must be restarted for it to take effect.
         avoid_when: when not to use it.
         recommended: whether it is on the recommended path of the node's platform; ``step`` is its place there, from 1.
+        gives_back: whether it is a database's that needs fewer pages than it has: before the pool is lowered.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class Artifact:
     avoid_when: str = ""
     recommended: bool = False
     step: int | None = None
+    gives_back: bool = False
 
     @property
     def place(self) -> str:

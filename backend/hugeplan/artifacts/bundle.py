@@ -225,6 +225,10 @@ def _readme(
     for a in recommended:
         lines += ["", f"### {a.step}. {a.kind}", "", *_commands(a)]
     others = [a for a in artifacts if not a.recommended]
+    if program := next((a for a in others if a.path == INSTALLER), None):
+        others.remove(program)
+        lines += ["", "## For the commands below", "", f"`{program.place}`: {markdown(program.summary)}"]
+        lines += ["", *_commands(program)]
     if others:
         lines += [
             "",
@@ -298,12 +302,15 @@ def _verify(recommended: Sequence[Artifact]) -> str:
     program = next((a for a in recommended if a.path == INSTALLER), None)
     if program is not None and any(INSTALLER in a.verify for a in recommended if a is not program):
         # A server can be asked before any file is installed.
-        beside = f'sh "$(dirname "$0")/{program.place}"'
-        lines += ["", f'hugeplan_file() {{ if [ -x {INSTALLER} ]; then {INSTALLER} "$@"; else {beside} "$@"; fi; }}']
+        beside = f'program="$(dirname "$0")/{program.place}"'
+        lines += ["", f"program={INSTALLER}", f"[ -x $program ] || {beside}", 'hugeplan_file() { sh "$program" "$@"; }']
     for a in recommended:
         if not a.verify.strip() or a.verify.lstrip().startswith("#"):
             continue
-        own = _check(a.kind, a.verify.replace(f"{INSTALLER} ", "hugeplan_file "))
+        own = _check(a.kind, a.verify if a is program else a.verify.replace(f"{INSTALLER} ", "hugeplan_file "))
+        if "hugeplan_file " in "\n".join(own):
+            missing = f"not checked, hugeplan-file is neither installed nor beside verify.sh: {a.kind}"
+            own = ['if [ ! -e "$program" ]; then', f"    echo {shlex.quote(missing)}", "else", *own, "fi"]
         if a.path is None or not a.path.startswith("/"):
             lines += ["", *own]
             continue

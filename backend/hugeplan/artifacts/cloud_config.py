@@ -33,5 +33,5 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         verify=all_of(["cloud-init status --wait > /dev/null", *pool_checks(plan)]),
         rollback=grub.rollback,
         restart=Restart.REBOOT,
-        avoid_when="The machine exists already: user data runs at the first boot only.",
+        avoid_when="The machine exists already: user data runs at the first boot only. Clouds take 16 KiB of it.",
     )

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from hugeplan.artifacts.base import INSTALLER, Artifact
+from hugeplan.artifacts.base import INSTALLER, Artifact, all_of
 
 KIND: Final = "installer"
 #: These carry the program by themselves.
@@ -34,8 +34,17 @@ def render() -> Artifact:
         media_type="text/x-shellscript",
         content=text(),
         summary="Installs the other files and takes them back: what stood in their place is kept beside them.",
-        install=f"install -m 0755 hugeplan-file {INSTALLER}",
-        verify=f"test -x {INSTALLER}",
+        # With nothing less: an empty program would do nothing, and end with 0.
+        install=all_of(
+            [
+                f"mkdir -p {INSTALLER.rpartition('/')[0]}",
+                f"cp hugeplan-file {INSTALLER}.part",
+                f"chmod 0755 {INSTALLER}.part",
+                f"sync {INSTALLER}.part",
+                f"mv -f {INSTALLER}.part {INSTALLER}",
+            ]
+        ),
+        verify=f"{INSTALLER} help | grep -q MARK",
         rollback="# It stays: the ways back of other plans call it.",
         avoid_when="A tool of your own installs the files, and takes them back.",
     )

@@ -112,10 +112,13 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         media_type="application/yaml",
         content=content,
         summary="Makes the kubelet evict in time beside the pools, and gives its Memory Manager the sum it demands.",
-        install=(
-            f"{put('60-hugeplan-kubelet.conf', PATH, content)}  # kubelet with "
-            f"--config-dir={PATH.rsplit('/', 1)[0]}\n"
-            "rm -f /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet"
+        install=f"# for a kubelet with --config-dir={PATH.rsplit('/', 1)[0]}\n"
+        + all_of(
+            [
+                put("60-hugeplan-kubelet.conf", PATH, content),
+                "rm -f /var/lib/kubelet/memory_manager_state",
+                "systemctl restart kubelet",
+            ]
         ),
         verify=all_of([*(f"{query} | grep -qF '{words}'" for words in checked), *node_checks(plan)]),
         rollback=put_back(PATH, content, "rm -f /var/lib/kubelet/memory_manager_state", "systemctl restart kubelet"),

@@ -86,7 +86,7 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
         media_type="text/x-shellscript",
         content=script,
         summary="Writes every count per NUMA node now, compacts memory once, and fails when a count is not reached.",
-        install=f"{put('hugeplan-reserve.sh', SCRIPT_PATH, script)}\nchmod 0755 {SCRIPT_PATH}\n{SCRIPT_PATH}",
+        install=all_of([put("hugeplan-reserve.sh", SCRIPT_PATH, script), f"chmod 0755 {SCRIPT_PATH}", SCRIPT_PATH]),
         verify=all_of(pool_checks(plan)),
         rollback=put_back(SCRIPT_PATH, script, *own),
         avoid_when="The pages must be there after a reboot: install the unit beside it, or use the command line.",
@@ -104,8 +104,9 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
         path=TMPFILES_PATH,
         content=content,
         summary="Writes every count per NUMA node at each boot, without reading back.",
-        install=f"{put('60-hugeplan-tmpfiles.conf', TMPFILES_PATH, content)}\n"
-        f"systemd-tmpfiles --create {TMPFILES_PATH}",
+        install=all_of(
+            [put("60-hugeplan-tmpfiles.conf", TMPFILES_PATH, content), f"systemd-tmpfiles --create {TMPFILES_PATH}"]
+        ),
         verify=all_of(pool_checks(plan)),
         rollback=put_back(TMPFILES_PATH, content, *counts),
         avoid_when="A count that is met in part must be noticed: use the systemd unit.",

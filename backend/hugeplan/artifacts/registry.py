@@ -243,8 +243,8 @@ def render(
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
     speaks = next((kind for kind in _AT_BOOT if kind in path), None)
     recommended = [alone(a, a.path or systemd_boot.CMDLINE)[1] if a.kind == speaks else a for a in recommended]
-    # Who insists on pages does not start while another has them: first of all, who has none planned gives them back.
-    recommended.sort(key=lambda artifact: "\nlarge_pages = OFF\n" not in artifact.content)
+    # Who insists on pages does not start without them: first of all, who needs fewer than it has gives them back.
+    recommended.sort(key=lambda a: not a.gives_back and "\nlarge_pages = OFF\n" not in a.content)
     if installer.is_needed(recommended):
         recommended.insert(0, next(a for a in rendered if a.kind == installer.KIND))
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}

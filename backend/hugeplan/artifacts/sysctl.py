@@ -56,7 +56,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         path=PATH,
         content=content,
         summary="Sets the pool of the default page size and the engines' sysctls, now and at each boot.",
-        install=f"{put('60-hugeplan.conf', PATH, content)}\nsysctl --load={PATH}",
+        install=all_of([put("60-hugeplan.conf", PATH, content), f"sysctl --load={PATH}"]),
         verify=all_of(checks),
         rollback=put_back(PATH, content, *undo),
         avoid_when="Counts differ per NUMA node, or the size is not the default one: then use the systemd unit.",

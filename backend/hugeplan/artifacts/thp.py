@@ -57,7 +57,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         path=PATH,
         content=content,
         summary="Sets transparent huge pages at each boot as the plan's engines want them.",
-        install=f"{put('61-hugeplan-thp.conf', PATH, content)}\nsystemd-tmpfiles --create {PATH}",
+        install=all_of([put("61-hugeplan-thp.conf", PATH, content), f"systemd-tmpfiles --create {PATH}"]),
         verify=all_of(checks),
         rollback=put_back(PATH, content, *undo),
         avoid_when="transparent_hugepage= on the command line or a TuneD profile sets it already.",

@@ -41,7 +41,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         path=PATH,
         content=content,
         summary="Reserves the pools at boot through TuneD, on nodes whose command line TuneD manages.",
-        install=f"{put('tuned.conf', PATH, content)}\ntuned-adm profile hugeplan\nreboot",
+        install=all_of([put("tuned.conf", PATH, content), "tuned-adm profile hugeplan", "reboot"]),
         verify=all_of(["tuned-adm active | grep -qw hugeplan", *pool_checks(plan)]),
         rollback="# throughput-performance, or the profile that was active before:\n"
         + put_back(PATH, content, f"tuned-adm profile $(test -e {PATH} && echo hugeplan || {_BEFORE})", last="reboot"),

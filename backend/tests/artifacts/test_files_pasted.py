@@ -99,7 +99,7 @@ def test_what_runs_apart_is_shown_as_one_command(kind: str) -> None:
 
 
 #: Programs that a paste finds in :func:`test_a_way_back_ends_where_the_install_began`; no other runs.
-PROGRAMS = "bash cat chmod cmp cp env grep install ln mkdir mv rm sed setsid sh sha256sum stat sync test".split()  # noqa: SIM905
+PROGRAMS = "bash cat chmod cmp cp env grep ln ls mkdir mv readlink rm sed setsid sh sha256sum stat sync test".split()  # noqa: SIM905
 DO_NOTHING = "sysctl systemctl systemd-tmpfiles tuned-adm update-grub".split()  # noqa: SIM905
 ON_THE_NODE = {a.kind: a for a in FILES if f"{INSTALLER} put " in a.install and (a.path or "").startswith("/")}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from artifacts import samples
 from support.seeds import SEEDS
 
 from hugeplan.artifacts import render
@@ -18,7 +19,9 @@ from hugeplan.planner.model import (
     MIB,
     DatabaseInstance,
     NodeFacts,
+    NodeSample,
     NumaNode,
+    ObservedDatabase,
     Plan,
     PlanRequest,
     Reservations,
@@ -184,3 +187,16 @@ def test_a_second_plan_writes_the_same_bytes(seed: int) -> None:
         request = request_of(rng)
         again = replace(request, databases=tuple(replace(d) for d in request.databases))
         assert render(plan(request), request) == render(plan(again), again)
+
+
+@pytest.mark.parametrize(("held_bytes", "first"), [(8 * GIB, "postgresql_conf"), (0, "kernel_command_line")])
+def test_who_needs_fewer_pages_gives_them_back_before_the_pool_is_lowered(held_bytes: int, first: str) -> None:
+    """Found: the node booted with the smaller pool, the server still had the larger plan's file, and did not start."""
+    server = ObservedDatabase(key="here", engine="postgresql", settings={"shared_buffers": "7GB"}, version="17",
+                              hugetlb_bytes=held_bytes)  # fmt: skip
+    own = (samples.instance("postgresql", runs_as="here"),)
+    request = replace(samples.request_of("postgresql"), databases=own, sample=NodeSample(databases=(server,)))
+    steps = [a.kind for a in render(plan(request), request) if a.recommended]
+    order = [kind for kind in steps if kind in {"postgresql_conf", "kernel_command_line"}]
+    assert order[0] == first
+    assert len(order) == 2

@@ -41,10 +41,16 @@ def per_instance(
         if changed or unlike:
             others = (item for item in changed_settings(instance, server, kept=True) if item.name not in said)
             artifact = write(own_kind, instance, planned, (*advice, *others))
+            artifact = replace(artifact, gives_back=_has_more(server, planned))
             if request.reservations.kubernetes:
                 yield in_pod(artifact, instance, planned)
             else:
                 yield _after_its_words(artifact, unlike, server)
+
+
+def _has_more(server: ObservedDatabase | None, planned: InstancePlan) -> bool:
+    needed = planned.demand.pages * planned.page_bytes if planned.page_bytes is not None else 0
+    return server is not None and (server.hugetlb_bytes or 0) > needed
 
 
 def servers_on_host(plan: Plan, request: PlanRequest, *engines: str) -> int:

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, put, put_back, slug
+from hugeplan.artifacts.base import Artifact, Restart, all_of, mark, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
@@ -62,6 +62,12 @@ def _into_the_folder_read(name: str, folders: Iterable[str], content: str) -> st
     return f"( {loop}; echo {shlex.quote(none)} >&2; exit 1 )"
 
 
+def _from_the_folder_read(paths: Iterable[str], content: str, back: str) -> str:
+    """The way back in the folder that has the file, or what was kept for it."""
+    there = f'ls "$f" "$f".*-{mark(content)} 2> /dev/null | grep -q .'
+    return f"( for f in {' '.join(paths)}; do {there} || continue\n{back}\nexit; done )"
+
+
 def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, *, shares: bool) -> Artifact:
     _, common, mark, folders, client = _DIALECTS[planned.engine]
     name, whose = f"{slug(planned.name)}-hugepages.cnf", one_line(planned.name)
@@ -96,7 +102,7 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
         else f"Keeps {whose} on base pages, as planned.",
         install=f"{_into_the_folder_read(name, folders, content)} &&\nsystemctl restart {service}",
         verify=all_of(checks),
-        rollback="\n".join(put_back(path, content, f"systemctl restart {service}") for path in paths),
+        rollback=_from_the_folder_read(paths, content, put_back('"$f"', content, f"systemctl restart {service}")),
         restart=Restart.ENGINE,
         avoid_when="An operator writes the option file: set the values there.",
     )

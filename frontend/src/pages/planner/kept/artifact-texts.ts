@@ -13,7 +13,7 @@ const TITLES: Readonly<Record<string, string>> = {
   eks_user_data: "EKS user data",
   gke_system_config: "GKE system configuration",
   grafana_dashboard: "Grafana dashboard",
-  installer: "hugeplan-file",
+  installer: "hugeplan-file, for the commands",
   jvm_options: "JVM options",
   karpenter_node_overlay: "Karpenter NodeOverlay",
   kubelet_configuration: "KubeletConfiguration",
