@@ -93,6 +93,8 @@ class Reservation:
     path: Path
     descriptor: int
     _pools: dict[tuple[int, int], Raised] = field(default_factory=dict)
+    #: What a killed owner's pools had and have now: page size in bytes, pages, pages.
+    recovered: list[tuple[int, int, int]] = field(default_factory=list)
 
     def grow(self, page_bytes: int, more_pages: int) -> int:
         """Raise the machine-wide pool by ``more_pages``; the pages that the kernel found, perhaps fewer."""
@@ -122,17 +124,20 @@ class Reservation:
                 found.groups() for found in map(_LINE.fullmatch, lines) if found
             ):
                 self._pools[int(page_bytes), int(node)] = Raised(int(former), int(count), noted=word == "held")
-            self._restore()
+            self.recovered = self._restore()
         os.ftruncate(self.descriptor, 0)
         self._append(_head())
 
-    def _restore(self) -> None:
+    def _restore(self) -> list[tuple[int, int, int]]:
+        changed = []
         for (page_bytes, node), raised in reversed(self._pools.items()):
             current = _persistent(page_bytes, self.places, node)
             count = raised.restored(current)
             if count != current:
                 self._write(page_bytes, node, count)
+                changed.append((page_bytes, current, count))
         self._pools.clear()
+        return changed
 
     def _note(self, page_bytes: int, raised: Raised) -> None:
         word = "held" if raised.noted else "target"
@@ -141,8 +146,11 @@ class Reservation:
 
     def _append(self, line: str) -> None:
         os.lseek(self.descriptor, 0, os.SEEK_END)
-        os.write(self.descriptor, f"{line}\n".encode("ascii"))
-        os.fsync(self.descriptor)
+        try:
+            os.write(self.descriptor, f"{line}\n".encode("ascii"))
+            os.fsync(self.descriptor)
+        except OSError as problem:
+            raise ReservationError(f"the journal {self.path} cannot be written: {problem.strerror}") from problem
 
     def _write(self, page_bytes: int, node: int, count: int) -> None:
         path = self.places.pool(page_bytes, node) / "nr_hugepages"
@@ -196,7 +204,10 @@ def _lock(path: Path, wait_seconds: float) -> int:
         if descriptor is not None:
             return descriptor
         if time.monotonic() > end:
-            raise ReservationError(f"another program held huge pages ({path}) for {wait_seconds:g} s")
+            raise ReservationError(
+                f"another program held huge pages ({path}) for {wait_seconds:g} s: hugeplan apply, or what measures, as"
+                " hugeplan trial or tlbbench --reserve; try again when it has ended"
+            )
         time.sleep(_POLL_SECONDS)
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
@@ -19,14 +19,25 @@ from hugeplan.cli.apply_journal import (
     Change,
     Journal,
     boot_id,
+    first_count,
     forget_in_force,
     only_one,
+    pools_held,
     read_journal,
-    with_state,
+    without_end,
     write_in_force,
     write_journal,
 )
-from hugeplan.cli.apply_steps import check_before, check_memory, check_node, grow_and_shrink, guarded, place, restore
+from hugeplan.cli.apply_steps import (
+    aim_back,
+    check_before,
+    check_memory,
+    check_node,
+    grow_and_shrink,
+    guarded,
+    place,
+    restore,
+)
 from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 from hugeplan.cli.pool_files import PoolError, PoolFiles
@@ -48,15 +59,17 @@ EPILOG: Final = """\
 exit status:
   0  the planned pools are allocated and the plan is in force
   1  the pools were not reached (or the run was interrupted); the previous counts are back
-  2  wrong input, not root, or not confirmed; nothing was changed
+  2  wrong input, not root, or not confirmed; nothing was changed, but what a killed measurement left is given back
   3  the planned pools are allocated; whether a database uses them could not be observed
   4  the planned pools are allocated; verify found something else wrong
   5  the previous counts could not be restored in full; the journal and the message say which counts are allocated
   6  the planned pools are allocated; next, install the plan's file for the database and restart it (or start it)
+  74 the output could not be written; --status says where the counts stand
 
-The journal is /var/lib/hugeplan/apply.json. A run that is killed is rolled back by its guard process; where that is
-killed too, the next run rolls back first. --status says in which state the node is. Only the run-time
-part is done: counts do not survive a reboot. For that install one of the plan's files (hugeplan artifacts).
+The journal is /var/lib/hugeplan/apply.json. A run that is killed is rolled back by its guard process. Where that is
+killed too, --roll-back does it, or the next run shows what was left and goes on from there. A run that restores what it
+found leaves the plan before in force. --status says in which state the node is. Only the run-time part is done: counts
+do not survive a reboot. For that install one of the plan's files (hugeplan artifacts).
 """
 
 
@@ -88,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _dry_run(_document(arguments), root, arguments)
         if root == Path("/") and os.geteuid() != 0:
             raise InputError("writing pools needs root; --dry-run shows what would change")
-        with only_one(root):
+        with only_one(root), pools_held(root):
             if arguments.roll_back:
                 return _roll_back(root)
             return _apply(_document(arguments), root, arguments)
@@ -107,18 +120,28 @@ def _document(arguments: argparse.Namespace) -> PlanDocument:
     return found
 
 
-def changes_of(plan: Plan, files: PoolFiles) -> tuple[Change, ...]:
-    """Every pool of the plan with its count now; pools as planned are in it too."""
-    return tuple(
-        Change(p.numa_node, p.page_bytes, files.counts(p.numa_node, p.page_bytes).pages, p.pages) for p in plan.pools
-    )
+def changes_of(plan: Plan, files: PoolFiles, former: Journal | None) -> tuple[Change, ...]:
+    """Every pool of the plan with its count now, as planned or not, and those that runs without an end left: these go
+    back.
+    """
+    planned = {(pool.numa_node, pool.page_bytes): pool.pages for pool in plan.pools}
+    left = {(c.numa_node, c.page_bytes): 0 for run in without_end(former) for c in run.changes}
+    changes = []
+    for (numa_node, page_bytes), pages in (left | planned).items():
+        change = Change(numa_node, page_bytes, files.counts(numa_node, page_bytes).pages, pages)
+        if (numa_node, page_bytes) not in planned:
+            change = replace(change, wanted=aim_back(files, replace(change, before=first_count(former, change))))
+        changes.append(change)
+    return tuple(changes)
 
 
-def _shown(changes: tuple[Change, ...]) -> str:
+def _shown(changes: tuple[Change, ...], former: Journal | None) -> str:
     lines = []
     for c in changes:
-        delta = (c.wanted - c.before) * c.page_bytes
+        delta, first = (c.wanted - c.before) * c.page_bytes, first_count(former, c)
         what = "as planned" if not delta else f"{'+' if delta > 0 else '-'}{format_bytes(abs(delta))}"
+        if first != c.before:
+            what += f"; a run that did not end found {first}, which --roll-back gives"
         lines.append(
             f"  NUMA node {c.numa_node}  {page_label(c.page_bytes):>4}  {c.before} -> {c.wanted} pages  ({what})"
         )
@@ -128,9 +151,11 @@ def _shown(changes: tuple[Change, ...]) -> str:
 def _dry_run(document: PlanDocument, root: Path, arguments: argparse.Namespace) -> int:
     plan = document.plan
     _check_node(plan, root, arguments)
-    files = PoolFiles(root)
-    changes = changes_of(plan, files)
-    print(f"{document.name}:\n{_shown(changes)}")
+    files, former = PoolFiles(root), None
+    with suppress(PoolError):  # it is root's to read
+        former = read_journal(root)
+    changes = changes_of(plan, files, former)
+    print(f"{document.name}:\n{_shown(changes, former)}")
     check_memory(root, changes)
     check_before(files, changes)
     return 0
@@ -145,29 +170,30 @@ def _check_node(plan: Plan, root: Path, arguments: argparse.Namespace) -> None:
 def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) -> int:
     plan = document.plan
     _check_node(plan, root, arguments)
-    files = PoolFiles(root)
-    if not _is_recovered(root):
-        return EXIT_NOT_RESTORED
-    changes = changes_of(plan, files)
-    print(f"{document.name}:\n{_shown(changes)}", flush=True)
+    files, former = PoolFiles(root), read_journal(root)
+    changes = changes_of(plan, files, former)
+    print(f"{document.name}:\n{_shown(changes, former)}", flush=True)
     check_memory(root, changes)
     check_before(files, changes)
-    if all(c.before == c.wanted for c in changes):
+    if all(c.before == c.wanted for c in changes) and not any(without_end(former)):
         print("The pools are as planned already.")
         _note(write_in_force, root, asdict(document))
         return _verified(document, arguments)
     if not arguments.yes and not _confirmed():
         return EXIT_WRONG_INPUT
-    journal = Journal("applying", boot_id(root), document.headline, changes)
+    if former is not None and former.state == "restored":
+        former = None
+    journal = Journal("applying", boot_id(root), document.headline, changes, former)
+    applied = tuple(replace(c, before=first_count(former, c)) for c in changes)
     with guarded(root, journal) as done, handled(_interrupt):
         try:
             write_journal(root, journal)
             grow_and_shrink(files, changes, lambda line: print(line, flush=True))
-            with_state(root, journal, "applied")
-        except (_InterruptedError, PoolError, KeyboardInterrupt) as error:
+            write_journal(root, replace(journal, state="applied", changes=applied, former=None))
+        except (_InterruptedError, PoolError, OSError, KeyboardInterrupt) as error:
             failed = restore(root, journal)
             done()
-            return _said(str(error) or "interrupted", failed)
+            return _said(getattr(error, "strerror", None) or str(error) or "interrupted", failed)
         done()
     _note(write_in_force, root, asdict(document))
     return _verified(document, arguments)
@@ -199,14 +225,6 @@ def _said(reason: str, failed: list[str]) -> int:
     return EXIT_FAILED
 
 
-def _is_recovered(root: Path) -> bool:
-    """A run that was killed together with its guard: its counts go back first."""
-    journal = read_journal(root)
-    if journal is None or journal.state not in {"applying", "restoring"}:
-        return True
-    return _said("the last run was killed", restore(root, journal)) != EXIT_NOT_RESTORED
-
-
 def _verified(document: PlanDocument, arguments: argparse.Namespace) -> int:
     if arguments.no_verify:
         return 0
@@ -233,11 +251,14 @@ def _roll_back(root: Path) -> int:
         print("The last run is rolled back already.")
         return 0
     failed = restore(root, journal)
-    _note(forget_in_force, root)
+    if journal.former is None:
+        _note(forget_in_force, root)
     for change in journal.changes:
         now = PoolFiles(root).counts(change.numa_node, change.page_bytes).pages
         print(f"NUMA node {change.numa_node}, pages of {page_label(change.page_bytes)}: {now}")
     if not failed:
+        if journal.former is not None:
+            print(f"That run ({journal.plan}) is rolled back; the one before stands ({journal.former.plan}).")
         return 0
     for size in sorted({change.page_bytes for change in journal.changes}):
         users = ""
@@ -257,7 +278,7 @@ def _status(root: Path) -> int:
         return 0
     where = place(PoolFiles(root), journal.changes)
     words = {
-        "applying": "a run is at work, or was killed with its guard: hugeplan apply --roll-back ends it",
+        "applying": "a run is at work, or came to no end: hugeplan apply --roll-back ends it",
         "applied": "the plan was applied",
         "restoring": "the previous counts are being restored, or could not be in full",
         "restored": "the previous counts were restored",

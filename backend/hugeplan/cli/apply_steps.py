@@ -7,10 +7,11 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hugeplan.cli.apply_journal import Change, Journal, with_state
+from hugeplan.cli.apply_journal import Change, Journal, with_state, write_journal
 from hugeplan.cli.pool_files import PoolError, PoolFiles
 from hugeplan.planner.host_names import is_one_host
 from hugeplan.planner.pages import counted_pages, page_label
@@ -81,9 +82,11 @@ def check_before(files: PoolFiles, changes: tuple[Change, ...]) -> None:
     for change in changes:
         lowest = releasable(files, change)
         if change.wanted < change.before and change.wanted < lowest:
+            reserved = files.reserved(change.page_bytes)
+            of_whom = f" ({reserved} are reserved, and the kernel does not say on which NUMA node)" if reserved else ""
             raise ShortError(
-                f"{_name(change)}: {lowest} pages are in use or reserved, the plan wants {change.wanted}; "
-                "stop what uses them, or plan again"
+                f"{_name(change)}: {lowest} pages are in use or reserved{of_whom}, the plan wants {change.wanted};"
+                " stop what uses them, or plan again"
             )
 
 
@@ -124,30 +127,34 @@ def _grow(files: PoolFiles, change: Change, now: int) -> int:
 def restore(root: Path, journal: Journal) -> list[str]:
     """The counts before, in the opposite order; what could not be restored, one line each. Ends the journal.
 
-    The counts come before the journal: on a full disk they go back all the same, and the next run does so once more.
+    The counts come before the journal: on a full disk they go back all the same.
     """
     files = PoolFiles(root)
-    failed = []
+    failed, left = [], []
     with suppress(PoolError):
         journal = with_state(root, journal, "restoring")
     for change in reversed(order(journal.changes)):
         try:
-            aim = _aim_back(files, change)
+            aim = aim_back(files, change)
             got = files.write(change.numa_node, change.page_bytes, aim)
             if got < aim:
                 files.compact()
                 got = files.write(change.numa_node, change.page_bytes, aim)
+            left.append(replace(change, left=got))
             if got != change.before:
                 failed.append(f"{_name(change)}: {change.before} pages before, {got} now")
         except PoolError as error:
+            left.append(change)
             failed.append(str(error))
-    if not failed:
-        with suppress(PoolError):
-            with_state(root, journal, "restored")
+    with suppress(PoolError):
+        if failed:
+            write_journal(root, replace(journal, changes=tuple(left)))
+        else:
+            write_journal(root, journal.former or replace(journal, state="restored"))
     return failed
 
 
-def _aim_back(files: PoolFiles, change: Change) -> int:
+def aim_back(files: PoolFiles, change: Change) -> int:
     """The count before, or more where something started to use the new pages meanwhile: it keeps them."""
     try:
         now = files.counts(change.numa_node, change.page_bytes).pages
@@ -211,8 +218,8 @@ def _guard(root: Path, journal: Journal, reading: int) -> None:
             os._exit(0)
         failed = restore(root, journal)
         text = "the previous counts are back" if not failed else "not all counts are back: " + "; ".join(failed)
-        os.write(2, f"hugeplan apply: killed; {text}\n".encode())
+        os.write(2, f"hugeplan apply: the run ended before it was done; {text}\n".encode())
         os._exit(1 if failed else 0)
     except BaseException as error:  # a forked child must not unwind into its parent's frames
-        os.write(2, f"hugeplan apply: killed, and the guard failed: {error}\n".encode())
+        os.write(2, f"hugeplan apply: the run ended before it was done, and its guard failed: {error}\n".encode())
         os._exit(1)
