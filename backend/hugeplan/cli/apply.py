@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
@@ -28,16 +28,7 @@ from hugeplan.cli.apply_journal import (
     write_in_force,
     write_journal,
 )
-from hugeplan.cli.apply_steps import (
-    aim_back,
-    check_before,
-    check_memory,
-    check_node,
-    grow_and_shrink,
-    guarded,
-    place,
-    restore,
-)
+from hugeplan.cli.apply_steps import aim_back, check_node, check_room, grow_and_shrink, guarded, place, restore
 from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 from hugeplan.cli.pool_files import PoolError, PoolFiles
@@ -59,7 +50,7 @@ EPILOG: Final = """\
 exit status:
   0  the planned pools are allocated and the plan is in force
   1  the pools were not reached (or the run was interrupted); the previous counts are back
-  2  wrong input, not root, or not confirmed; nothing was changed, but what a killed measurement left is given back
+  2  wrong input, not root, or not confirmed; the plan changed nothing
   3  the planned pools are allocated; whether a database uses them could not be observed
   4  the planned pools are allocated; verify found something else wrong
   5  the previous counts could not be restored in full; the journal and the message say which counts are allocated
@@ -68,8 +59,9 @@ exit status:
 
 The journal is /var/lib/hugeplan/apply.json. A run that is killed is rolled back by its guard process. Where that is
 killed too, --roll-back does it, or the next run shows what was left and goes on from there. A run that restores what it
-found leaves the plan before in force. --status says in which state the node is. Only the run-time part is done: counts
-do not survive a reboot. For that install one of the plan's files (hugeplan artifacts).
+found leaves the plan before in force. What a killed measurement left is given back first. --status says in which state
+the node is. Only the run-time part is done: counts do not survive a reboot. For that install one of the plan's files
+(hugeplan artifacts).
 """
 
 
@@ -98,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.roll_back and arguments.plan is None:
             raise InputError("give a plan, or --roll-back or --status")
         if arguments.dry_run:
-            return _dry_run(_document(arguments), root, arguments)
+            return _apply(_document(arguments), root, arguments)
         if root == Path("/") and os.geteuid() != 0:
             raise InputError("writing pools needs root; --dry-run shows what would change")
         with only_one(root), pools_held(root):
@@ -141,49 +133,33 @@ def _shown(changes: tuple[Change, ...], former: Journal | None) -> str:
         delta, first = (c.wanted - c.before) * c.page_bytes, first_count(former, c)
         what = "as planned" if not delta else f"{'+' if delta > 0 else '-'}{format_bytes(abs(delta))}"
         if first != c.before:
-            what += f"; a run that did not end found {first}, which --roll-back gives"
+            what += f"; --roll-back then gives {first}, as before an earlier run"
         lines.append(
             f"  NUMA node {c.numa_node}  {page_label(c.page_bytes):>4}  {c.before} -> {c.wanted} pages  ({what})"
         )
     return "\n".join(lines) or "  the plan has no pool"
 
 
-def _dry_run(document: PlanDocument, root: Path, arguments: argparse.Namespace) -> int:
-    plan = document.plan
-    _check_node(plan, root, arguments)
-    files, former = PoolFiles(root), None
-    with suppress(PoolError):  # it is root's to read
-        former = read_journal(root)
-    changes = changes_of(plan, files, former)
-    print(f"{document.name}:\n{_shown(changes, former)}")
-    check_memory(root, changes)
-    check_before(files, changes)
-    return 0
-
-
-def _check_node(plan: Plan, root: Path, arguments: argparse.Namespace) -> None:
-    other = check_node(root, plan.node)
+def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) -> int:
+    other = check_node(root, document.plan.node)
     if other is not None and not arguments.force:
         raise InputError(f"{other}; it is not applied. --force applies it all the same.")
-
-
-def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) -> int:
-    plan = document.plan
-    _check_node(plan, root, arguments)
-    files, former = PoolFiles(root), read_journal(root)
-    changes = changes_of(plan, files, former)
+    files, former = PoolFiles(root), None
+    with suppress(PoolError) if arguments.dry_run else nullcontext():  # only root may read it
+        former = read_journal(root)
+    changes = changes_of(document.plan, files, former)
     print(f"{document.name}:\n{_shown(changes, former)}", flush=True)
-    check_memory(root, changes)
-    check_before(files, changes)
+    check_room(root, changes)
+    if arguments.dry_run:
+        return 0
     if all(c.before == c.wanted for c in changes) and not any(without_end(former)):
         print("The pools are as planned already.")
         _note(write_in_force, root, asdict(document))
         return _verified(document, arguments)
     if not arguments.yes and not _confirmed():
         return EXIT_WRONG_INPUT
-    if former is not None and former.state == "restored":
-        former = None
-    journal = Journal("applying", boot_id(root), document.headline, changes, former)
+    kept = None if former is None or former.state == "restored" else former
+    journal = Journal("applying", boot_id(root), document.headline, changes, kept)
     applied = tuple(replace(c, before=first_count(former, c)) for c in changes)
     with guarded(root, journal) as done, handled(_interrupt):
         try:

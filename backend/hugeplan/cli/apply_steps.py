@@ -54,9 +54,10 @@ def check_node(root: Path, node: str) -> str | None:
     return f"the plan is for {node}, this node is {own}"
 
 
-def check_memory(root: Path, changes: tuple[Change, ...]) -> None:
+def check_room(root: Path, changes: tuple[Change, ...]) -> None:
     """Refuse pools that are larger than the node's memory, or grow by more than is available less 2 % of the memory:
-    the kernel would reclaim until nothing is left for what runs. A plan is often older than what runs.
+    the kernel would reclaim until nothing is left for what runs. A plan is often older than what runs. So are pools
+    that are not there, or would shrink below their use.
     """
     path = root / "proc/meminfo"
     text = path.read_text(encoding="ascii") if path.exists() else ""
@@ -75,17 +76,17 @@ def check_memory(root: Path, changes: tuple[Change, ...]) -> None:
             f" which {format_bytes(kept)} stay for what runs (2 % of the memory); stop what uses the memory, or apply"
             " the files and reboot; nothing was changed"
         )
+    _check_use(PoolFiles(root), changes)
 
 
-def check_before(files: PoolFiles, changes: tuple[Change, ...]) -> None:
-    """Refuse before anything is written: a pool that is not there, or that would shrink below its use."""
+def _check_use(files: PoolFiles, changes: tuple[Change, ...]) -> None:
     for change in changes:
         lowest = releasable(files, change)
         if change.wanted < change.before and change.wanted < lowest:
-            reserved = files.reserved(change.page_bytes)
-            of_whom = f" ({reserved} are reserved, and the kernel does not say on which NUMA node)" if reserved else ""
+            reserved, nodes = files.reserved(change.page_bytes), files.root.glob("sys/devices/system/node/node[0-9]*")
+            where = "" if len([*nodes]) < 2 else f" ({reserved} reserved, on a NUMA node that the kernel does not name)"
             raise ShortError(
-                f"{_name(change)}: {lowest} pages are in use or reserved{of_whom}, the plan wants {change.wanted};"
+                f"{_name(change)}: {lowest} pages are in use or reserved{where}, the plan wants {change.wanted};"
                 " stop what uses them, or plan again"
             )
 
@@ -97,7 +98,7 @@ def grow_and_shrink(files: PoolFiles, changes: tuple[Change, ...], say: Say) -> 
         if now == change.wanted:
             continue
         if now > change.wanted:
-            check_before(files, (change,))
+            _check_use(files, (change,))
             got = files.write(change.numa_node, change.page_bytes, change.wanted)
         else:
             got = _grow(files, change, now)
