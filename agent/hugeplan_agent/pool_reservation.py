@@ -1,8 +1,8 @@
 """Huge pages for a test or a trial: taken under tlbbench's journal, and given back on every way out.
 
-Everything in this project that writes a pool (``tlbbench --reserve``, the page trials, the validation, the tests) does
-so under one lock and through one journal, ``journal`` in the folder that
-``agent/tlbbench/src/memory/reservation.h`` names:
+Everything in this project that writes a pool for a while (``tlbbench --reserve``, the page trials, the validation, the
+tests) does so under one lock, which ``hugeplan apply`` takes as well, and through one journal, ``journal`` in the
+folder that ``agent/tlbbench/src/memory/reservation.h`` names:
 
 * The owner holds an exclusive ``flock`` on the file. Others wait, or go on without pages.
 * The previous count is in the file before a pool is written. After ``SIGKILL`` the lock is free and the file is there:

@@ -8,9 +8,9 @@
  * journal; after SIGKILL the next start finds the journal unlocked and does the same. A journal of an earlier boot is
  * only removed: pools do not survive a boot.
  *
- * Everything in this project that writes a pool does so under this lock and through this journal
- * (agent/hugeplan_agent/pool_reservation.py is the other program's side), so that one writer never takes another's
- * pages for the previous count, and whoever starts next mends what either left.
+ * Everything in this project that writes a pool for a while does so under this lock and through this journal, and
+ * hugeplan apply under this lock (agent/hugeplan_agent/pool_reservation.py is the other programs' side), so that one
+ * writer never takes another's pages for the previous count, and whoever starts next mends what either left.
  *
  * The journal lies in /run/tlbbench, else in $XDG_RUNTIME_DIR/tlbbench, else in $TMPDIR (or /tmp) as tlbbench-UID: the
  * first of these that can be created and belongs to the caller alone, no mount of FUSE.
