@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artifacts.samples import here
 from cli.test_plan_to_proof import hugetlb_cgroup
 from support.postgresql_servers import RealServer, programs
 
@@ -98,7 +99,7 @@ def shell(commands: str, folder: Path) -> None:
     """Commands as a person pastes them into root's shell, in the folder of the files; each must succeed."""
     with (folder / "out").open("w+") as out:
         done = subprocess.run(
-            ["/bin/sh", "-ec", commands], check=False, cwd=folder, stdout=out, stderr=out, timeout=120
+            ["/bin/sh", "-ec", here(commands)], check=False, cwd=folder, stdout=out, stderr=out, timeout=120
         )
         out.seek(0)
         assert done.returncode == 0, f"{commands}\n{out.read()}"
