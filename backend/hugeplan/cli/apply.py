@@ -28,7 +28,7 @@ from hugeplan.cli.apply_journal import (
     write_in_force,
     write_journal,
 )
-from hugeplan.cli.apply_steps import aim_back, check_node, check_room, grow_and_shrink, guarded, place, restore
+from hugeplan.cli.apply_steps import check_node, check_room, grow_and_shrink, guarded, place, restore
 from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 from hugeplan.cli.pool_files import PoolError, PoolFiles
@@ -113,17 +113,16 @@ def _document(arguments: argparse.Namespace) -> PlanDocument:
 
 
 def changes_of(plan: Plan, files: PoolFiles, former: Journal | None) -> tuple[Change, ...]:
-    """Every pool of the plan with its count now, as planned or not, and those that runs without an end left: these go
-    back.
+    """Every pool of the plan with its count now, as planned or not, and those that runs without an end left: these stay
+    as they are, and --roll-back knows them.
     """
-    planned = {(pool.numa_node, pool.page_bytes): pool.pages for pool in plan.pools}
-    left = {(c.numa_node, c.page_bytes): 0 for run in without_end(former) for c in run.changes}
+    left = {(c.numa_node, c.page_bytes): -1 for run in without_end(former) for c in run.changes}
     changes = []
-    for (numa_node, page_bytes), pages in (left | planned).items():
-        change = Change(numa_node, page_bytes, files.counts(numa_node, page_bytes).pages, pages)
-        if (numa_node, page_bytes) not in planned:
-            change = replace(change, wanted=aim_back(files, replace(change, before=first_count(former, change))))
-        changes.append(change)
+    for pool, pages in (left | {(pool.numa_node, pool.page_bytes): pool.pages for pool in plan.pools}).items():
+        now = files.counts(*pool).pages
+        change = Change(*pool, now, now if pages < 0 else pages)
+        if pages >= 0 or first_count(former, change) != now:
+            changes.append(change)
     return tuple(changes)
 
 
@@ -131,7 +130,7 @@ def _shown(changes: tuple[Change, ...], former: Journal | None) -> str:
     lines = []
     for c in changes:
         delta, first = (c.wanted - c.before) * c.page_bytes, first_count(former, c)
-        what = "as planned" if not delta else f"{'+' if delta > 0 else '-'}{format_bytes(abs(delta))}"
+        what = "as it is" if not delta else f"{'+' if delta > 0 else '-'}{format_bytes(abs(delta))}"
         if first != c.before:
             what += f"; --roll-back then gives {first}, as before an earlier run"
         lines.append(

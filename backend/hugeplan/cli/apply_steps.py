@@ -136,7 +136,7 @@ def restore(root: Path, journal: Journal) -> list[str]:
         journal = with_state(root, journal, "restoring")
     for change in reversed(order(journal.changes)):
         try:
-            aim = aim_back(files, change)
+            aim = _aim_back(files, change)
             got = files.write(change.numa_node, change.page_bytes, aim)
             if got < aim:
                 files.compact()
@@ -155,7 +155,7 @@ def restore(root: Path, journal: Journal) -> list[str]:
     return failed
 
 
-def aim_back(files: PoolFiles, change: Change) -> int:
+def _aim_back(files: PoolFiles, change: Change) -> int:
     """The count before, or more where something started to use the new pages meanwhile: it keeps them."""
     try:
         now = files.counts(change.numa_node, change.page_bytes).pages
