@@ -43,21 +43,22 @@ def observe(root: str = "/") -> Observation:
 def boot_counts(root: str, inventory: Mapping[str, Any]) -> list[tuple[str, int | None, dict[int | None, int]]]:
     """Counts that sysctl.d, then tmpfiles.d and the unit of a plan write at boot, as the linter reads these files."""
     context = Context(
-        arch=inventory.get("architecture") or "x86_64", base_page_bytes=inventory.get("base_page_bytes") or 4096
+        arch=inventory.get("architecture") or "x86_64",
+        base_page_bytes=inventory.get("base_page_bytes") or 4096,
+        numa_nodes=tuple(node["id"] for node in inventory.get("numa_nodes") or () if "id" in node) or None,
     )
     sysctls = _in_order(root, "sysctl.d")
     if not Path(root, "usr/lib/systemd/systemd-sysctl").exists():  # which reads the old file by a link of sysctl.d
         sysctls.append(Path(root, "etc/sysctl.conf"))
-    read = [(path, sysctl.read) for path in sysctls] + [(path, tmpfiles.read) for path in _in_order(root, "tmpfiles.d")]
-    found = []
-    for path, reader in read:
-        with suppress(OSError):
-            text = path.read_text(errors="replace") if path.is_file() else ""
-            pages: dict[int | None, dict[int | None, int]] = {}
-            for fact in reader(Source(path.name, text), context).facts:
-                if isinstance(fact, PoolFact):
-                    pages.setdefault(fact.page_bytes, {})[fact.numa_node] = fact.pages
-            found += [(str(path), size, by_node) for size, by_node in pages.items()]
+    found: list[tuple[str, int | None, dict[int | None, int]]] = []
+    for paths, reader in ((sysctls, sysctl.read), (_in_order(root, "tmpfiles.d"), tmpfiles.read)):
+        found = found[-1:]  # of all files of sysctl.d one value is written: the last
+        for path in paths:
+            with suppress(OSError):
+                text = path.read_text(errors="replace") if path.is_file() else ""
+                facts = reader(Source(path.name, text), context).facts
+                writes = [fact for fact in facts if isinstance(fact, PoolFact)]
+                found += [(str(path), fact.page_bytes, {fact.numa_node: fact.pages}) for fact in writes]
     enabled = Path(root, "etc/systemd/system/sysinit.target.wants", systemd_unit.NAME)
     script = Path(root, numa_files.SCRIPT_PATH.lstrip("/"))
     if enabled.exists() and script.is_file():

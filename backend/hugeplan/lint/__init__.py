@@ -18,13 +18,14 @@ from hugeplan.lint.model import (
     EngineFact,
     FileReport,
     LimitFact,
+    Notes,
     Problem,
     Reading,
     Rule,
     Severity,
     Source,
 )
-from hugeplan.lint.pools_beside import hugetlb_pool_bytes
+from hugeplan.lint.pools_beside import boot_name, hugetlb_pool_bytes
 from hugeplan.lint.together import default_size, together
 from hugeplan.planner.units import format_bytes
 
@@ -67,7 +68,7 @@ def _asked_bytes(readings: Sequence[Reading], context: Context) -> list[int]:
     facts = [fact for reading in readings for fact in reading.facts]
     engines = [wanted(f, BARE, context) for f in facts if isinstance(f, EngineFact) and asks_for_pages(f)]
     limits = [sum(count for _, count in f.hugepages) for f in facts if isinstance(f, LimitFact)]
-    pools = hugetlb_pool_bytes([readings], frozenset(), context).values()
+    pools = hugetlb_pool_bytes([""], [readings], [Notes()], context).values()
     return [sum(pools), *limits, *(size * demand.pages for size, demand in filter(None, engines))]
 
 
@@ -105,13 +106,14 @@ def _without_smaller_limits(reading: Reading, missing: Collection[tuple[str, int
 
 def _read(sources: Sequence[Source], context: Context) -> list[tuple[tuple[Reading, ...], str | None]]:
     """The parts of each file, or why it cannot be read."""
-    read: list[tuple[tuple[Reading, ...], str | None]] = []
-    for source in sources:
+    read: dict[int, tuple[tuple[Reading, ...], str | None]] = {}
+    context = replace(context, tmpfiles=set())
+    for i, source in sorted(enumerate(sources), key=lambda one: boot_name(one[1].name)):
         try:
-            read.append((read_source(source, context), None))
+            read[i] = (read_source(source, context), None)
         except ValueError as error:
-            read.append(((), str(error)))
-    return read
+            read[i] = ((), str(error))
+    return [read[i] for i in range(len(sources))]
 
 
 def _fixed(sources: Sequence[Source], reports: Sequence[FileReport], context: Context) -> Sequence[FileReport]:

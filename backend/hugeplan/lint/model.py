@@ -180,7 +180,8 @@ class Reading:
 class Context:
     """What is known of the machine the files are for. Every None is unknown and checked for no contradiction.
 
-    ``kernel`` is (major, minor); ``numa_nodes`` the ids of the nodes that are online.
+    ``kernel`` is (major, minor); ``numa_nodes`` the ids of the nodes that are online. ``tmpfiles`` grows as files of
+    tmpfiles.d are read in the order of their names: the paths that have a line, since the first line counts.
     """
 
     kernel: tuple[int, int] | None = None
@@ -189,6 +190,7 @@ class Context:
     numa_nodes: tuple[int, ...] | None = None
     mem_total_bytes: int | None = None
     default_page_bytes: int | None = None
+    tmpfiles: set[str] = field(default_factory=set, compare=False)
 
     @property
     def sizes(self) -> tuple[int, ...]:

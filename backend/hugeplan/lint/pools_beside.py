@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Final
 
 from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, is_off
 from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
 from hugeplan.lint.kinds.sysctl import SHRUNK
 from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
+from hugeplan.lint.kinds.systemd_unit import KIND as UNIT
+from hugeplan.lint.kinds.tmpfiles import KIND as TMPFILES
 from hugeplan.lint.model import Context, EngineFact, LimitFact, Notes, PoolFact, Reading, attention, wrong
+from hugeplan.planner.memory.kernel_parameters import after_write
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_bytes
 
@@ -39,51 +41,58 @@ SUM_ABOVE_POOL: Final = attention(
     "kubernetes docs, Manage HugePages",
 )
 
-#: systemd-sysctl and sysctl --system read the files by their names; /etc/sysctl.conf is linked as 99-sysctl.conf.
-_ORDER: Final = {"sysctl.conf": "99-sysctl.conf"}
+#: What writes counts after the command line, in the order of a boot.
+_LATER: Final = (SYSCTL, TMPFILES, UNIT)
 
 
-def overridden(names: Sequence[str], files: Sequence[Sequence[Reading]], found: list[Notes]) -> frozenset[int]:
-    """Places of sysctl.d files whose count of the default size a later file replaces, with the problem of each."""
-    own = []
-    for i, readings in enumerate(files):
-        counts = [f.pages for r in readings if r.kind == SYSCTL for f in r.facts if isinstance(f, PoolFact)]
-        if counts:
-            last = names[i].rsplit("/", 1)[-1]
-            own.append((_ORDER.get(last, last), i, counts[-1]))
-    own.sort()
-    for (_, i, earlier), (_, j, later) in pairwise(own):
-        if earlier == later:
-            continue
-        less = 2 * later <= earlier
-        said = f"{names[j]} is read after {names[i]}: {later} replaces {earlier}" + (
-            ", so what was sized for the larger count does not get its pages." if less else "."
-        )
-        found[j].problem(SHRUNK if less else TWICE_SET, 0, "vm.nr_hugepages", said, "Keep vm.nr_hugepages in one file.")
-    return frozenset(i for _, i, _ in own[:-1])
+def boot_name(name: str) -> str:
+    """The name by which systemd sorts a file: without its folders; /etc/sysctl.conf is linked as 99-sysctl.conf."""
+    last = name.rsplit("/", 1)[-1]
+    return {"sysctl.conf": "99-sysctl.conf"}.get(last, last)
 
 
 def hugetlb_pool_bytes(
-    files: Sequence[Sequence[Reading]], overridden: frozenset[int], context: Context
+    names: Sequence[str], files: Sequence[Sequence[Reading]], found: Sequence[Notes], context: Context
 ) -> dict[int, int]:
-    """Bytes that the files reserve on one node, by page size.
+    """Bytes with which a boot with these files ends on one node, by page size.
 
-    Files that reserve the same pool are ways to the same count, such as a command line and a unit for run time: the
-    largest counts, not their sum. Counts of different NUMA nodes add up, in one file or in several.
+    Command lines and files of platforms are ways to one count: the largest, not their sum. Counts of different NUMA
+    nodes add up. Then sysctl.d, tmpfiles.d and units write; a file that replaces another's count gets a problem.
     """
     default = context.default_page_bytes or context.pmd_bytes
-    largest: dict[tuple[int, int | None], int] = {}
-    for readings in (readings for i, readings in enumerate(files) if i not in overridden):
-        own: dict[tuple[int, int | None], int] = {}
-        for fact in (fact for reading in readings for fact in reading.facts if isinstance(fact, PoolFact)):
-            pool = (fact.page_bytes or default, fact.numa_node)
-            own[pool] = own.get(pool, 0) + fact.pages * pool[0]
-        for pool, count in own.items():
-            largest[pool] = max(largest.get(pool, 0), count)
-    per_node: dict[int, int] = {}
-    for (size, node), count in largest.items():
-        per_node[size] = per_node.get(size, 0) + (0 if node is None else count)
-    return {size: max(count, largest.get((size, None), 0)) for size, count in per_node.items()}
+    held: dict[int, dict[int | None, int]] = {}
+    by_file: dict[int, int] = {}
+    writes = []
+    for i, readings in enumerate(files):
+        own: dict[int, dict[int | None, int]] = {}
+        for reading in readings:
+            facts = [(f.page_bytes or default, f.numa_node, f.pages) for f in reading.facts if isinstance(f, PoolFact)]
+            if reading.kind in _LATER:
+                writes.append((_LATER.index(reading.kind), boot_name(names[i]), i, facts))
+                continue
+            for size, numa_node, pages in facts:
+                by_node = own.setdefault(size, {})
+                by_node[numa_node] = by_node.get(numa_node, 0) + pages
+        for size, by_node in own.items():
+            if sum(by_node.values()) >= sum(held.get(size, {}).values()):
+                held[size], by_file[size] = by_node, i
+    nodes = context.numa_nodes or sorted({0, *(n for *_, facts in writes for _, n, _ in facts if n is not None)})
+    for *_, i, facts in sorted(writes, key=lambda one: one[:3]):
+        before = {size: sum(by_node.values()) for size, by_node in held.items()}
+        for size, numa_node, pages in facts:
+            held[size] = after_write(held.get(size, {}), numa_node, pages, nodes)
+        for size in dict.fromkeys(size for size, _, _ in facts):
+            earlier, later = before.get(size), sum(held[size].values())
+            is_total = any(one[:2] == (size, None) for one in facts)
+            if earlier is not None and (later < earlier or (later > earlier and is_total)):
+                less = 2 * later <= earlier
+                said = f"{names[i]} is read after {names[by_file[size]]}: {later} replaces {earlier}" + (
+                    ", so what was sized for the larger count does not get its pages." if less else "."
+                )
+                rule, fix = SHRUNK if less else TWICE_SET, "Keep the count in one file."
+                found[i].problem(rule, 0, f"pages of {page_label(size)}", said, fix)
+            by_file[size] = i
+    return {size: size * sum(by_node.values()) for size, by_node in held.items()}
 
 
 def limits_against_pools(

@@ -20,7 +20,7 @@ from hugeplan.lint.model import (
     Reading,
     attention,
 )
-from hugeplan.lint.pools_beside import hugetlb_pool_bytes, limits_against_pools, overridden, without_limit
+from hugeplan.lint.pools_beside import hugetlb_pool_bytes, limits_against_pools, without_limit
 from hugeplan.planner.demand.engines.mysql import MMAP_SINCE
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes, parse_mysql_bytes
@@ -59,7 +59,7 @@ def together(names: Sequence[str], files: Sequence[Sequence[Reading]], context: 
     found = [Notes() for _ in files]
     facts = [(i, fact) for i, readings in enumerate(files) for r in readings for fact in r.facts]
     limits = [(i, fact) for i, fact in facts if isinstance(fact, LimitFact)]
-    pools = hugetlb_pool_bytes(files, overridden(names, files, found), context)
+    pools = hugetlb_pool_bytes(names, files, found, context)
     if limits:
         beside = Limits(limits)
         for i, fact in facts:

@@ -138,6 +138,45 @@ def test_a_later_file_of_sysctl_d_wins(first: int, second: int, rule: list[str])
     assert database["postgresql.conf"] == ([] if second == 1200 else ["pool-below-segment"])
 
 
+NODE0 = "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages"
+TOTAL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+UNIT = "[Unit]\nDescription=pages\n[Service]\nType=oneshot\nExecStart=/bin/sh -c 'echo {pages} > {path}'\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rule"),
+    [
+        ("60__conf", "vm.nr_hugepages = 100\n", ["sysctl-set-again-smaller"]),
+        ("60__conf", "vm.nr_hugepages = 1000\n", []),
+        ("60__conf", f"w {TOTAL} - - - - 100\n", ["sysctl-set-again-smaller"]),
+        ("60__conf", f"w {NODE0} - - - - 800\n", ["sysctl-set-twice"]),
+        ("60__conf", f"d {NODE0} - - - - 8\n", ["tmpfiles-type"]),
+        ("60__service", UNIT.format(pages=100, path=TOTAL), ["sysctl-set-again-smaller"]),
+    ],
+)
+def test_what_writes_after_the_command_line_wins(name: str, text: str, rule: list[str]) -> None:
+    """Found: 1,000 pages of the command line, of which sysctl.d left 100, and "no rule is broken" for 1 GiB beside."""
+    line = 'GRUB_CMDLINE_LINUX="default_hugepagesz=2M hugepagesz=2M hugepages=1000"\n'
+    database = "shared_buffers = 1GB\nhuge_pages = on\n"
+    found = together(grub=line, **{name: text}, postgresql__conf=database)
+    short = ["pool-below-segment"] if rule == ["sysctl-set-again-smaller"] else []
+    assert found == {"grub": [], name.replace("__", "."): rule, "postgresql.conf": short}
+
+
+@pytest.mark.parametrize(("first", "second"), [("10", "60"), ("60", "10")])
+def test_the_first_line_of_a_path_wins_over_all_files(first: str, second: str) -> None:
+    """Found: "ok: no rule is broken" of a file whose line systemd-tmpfiles ignores, since an older file has it."""
+    given = {f"{first}__conf": f"w {NODE0} - - - - 50\n", f"{second}__conf": f"w {NODE0} - - - - 900\n"}
+    found = together(**given, postgresql__conf="shared_buffers = 1GB\nhuge_pages = on\n")
+    short = ["pool-below-segment"] if first == "10" else []
+    assert found == {"10.conf": [], "60.conf": ["tmpfiles-path-twice"], "postgresql.conf": short}
+
+
+@pytest.mark.parametrize("kind", ["w+", "f+", "F", "w!"])
+def test_types_that_write_are_right(kind: str) -> None:
+    assert together(a__conf=f"{kind} {NODE0} - - - - 4\n") == {"a.conf": []}
+
+
 @pytest.mark.parametrize(
     ("settings", "does"),
     [

@@ -187,3 +187,22 @@ def test_what_memory_does_not_hold_is_not_written() -> None:
         "Write vm.nr_hugepages. The file then asks for 78.1 GiB of huge pages, not for 0 B."
         " --fix does not write it, because of memory, sysctl-more-than-memory."
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "w /sys/kernel/mm/hugepages/hugepages-2M/nr_hugepages - - - - 1000000",
+        "w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages 1000000",
+        "d /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages - - - - 1000000",
+    ],
+)
+def test_a_line_that_writes_nothing_asks_for_nothing_until_it_is_fixed(line: str) -> None:
+    """Found: --fix made such a line write 1.91 TiB on a node of 64 GiB, without a word."""
+    report = checked("a.conf", f"{line}\n", mem_total_bytes=64 * GIB)
+    assert [reading.effects for reading in report.readings] == [()]
+    assert report.fixed_text is None
+    assert all(problem.fix.endswith(" --fix does not write it, because of memory.") for problem in report.problems)
+    report = checked("a.conf", f"{line}\n")
+    assert "The file then asks for 1.91 TiB of huge pages, not for 0 B." in report.problems[0].fix
+    assert report.fixed_text is not None

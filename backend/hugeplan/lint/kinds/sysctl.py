@@ -22,7 +22,7 @@ NOT_A_COUNT: Final = wrong(
 UNKNOWN: Final = wrong(
     "sysctl-unknown-name", "A sysctl that does not exist is skipped with a line in the journal.", _VM
 )
-TWICE: Final = attention("sysctl-set-twice", "The last value of a sysctl wins.", "sysctl.d(5)")
+TWICE: Final = attention("sysctl-set-twice", "The last value wins.", "sysctl.d(5)")
 SHRUNK: Final = wrong("sysctl-set-again-smaller", "The last value wins, here one of half or less.", "sysctl.d(5)")
 NO_EQUALS: Final = wrong("sysctl-no-equals", "Each line of sysctl.d is name = value.", "sysctl.d(5)")
 OVERCOMMIT: Final = attention(
@@ -52,6 +52,7 @@ TOO_MUCH: Final = wrong(
 )
 
 _COUNTS: Final = ("vm.nr_hugepages", "vm.nr_overcommit_hugepages", "vm.nr_hugepages_mempolicy")
+_TOTALS: Final = ("vm.nr_hugepages", "vm.nr_hugepages_mempolicy")
 _NAMES: Final = (
     *_COUNTS,
     "vm.hugetlb_shm_group",
@@ -100,6 +101,7 @@ def read(source: Source, context: Context) -> Reading:
                 )
                 fix = "Keep one line."
                 notes.problem(SHRUNK if less and name == "vm.nr_hugepages" else TWICE, pair.key_start, name, said, fix)
+            last.pop(name, None)  # it is written where it stands last
             last[name] = (pair, value)
     _together({name: item for name, item in last.items() if item[1] is not None}, notes, context)
     return notes.reading(KIND, "sysctl.d file")
@@ -149,7 +151,8 @@ def _nearest(name: str) -> str | None:
 
 def _count(pair: Pair, name: str, value: str, notes: Notes, context: Context) -> int | None:
     first = value.split(maxsplit=1)[0] if value.split() else ""
-    if not re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", first):
+    count = count_of(value)
+    if count is None:
         pages = _pages_of_size(first, context)
         edits = () if pages is None else (Edit(pair.value_start, pair.value_end, str(pages)),)
         hint = f" ({pages} pages hold {first})" if pages is not None else ""
@@ -166,7 +169,13 @@ def _count(pair: Pair, name: str, value: str, notes: Notes, context: Context) ->
             "vm.nr_hugepages",
             fix="Write vm.nr_hugepages, or counts per NUMA node in /sys.",
         )
-    return int(first, 0) if not first.isdecimal() else int(first)
+    return count
+
+
+def count_of(value: str) -> int | None:
+    """A count as the kernel reads it in /proc/sys: 010 is 8. None: it refuses it."""
+    first = value.split(maxsplit=1)[0] if value.split() else ""
+    return memparse(first) if re.fullmatch(r"0[0-7]*|[1-9][0-9]*|0[xX][0-9a-fA-F]+", first) else None
 
 
 def _pages_of_size(text: str, context: Context) -> int | None:
@@ -177,7 +186,7 @@ def _pages_of_size(text: str, context: Context) -> int | None:
 def _together(values: dict[str, tuple[Pair, int | None]], notes: Notes, context: Context) -> None:
     size = context.default_page_bytes or context.pmd_bytes
     usual = "" if context.default_page_bytes else ", where the default size is the usual one"
-    pool = values.get("vm.nr_hugepages") or values.get("vm.nr_hugepages_mempolicy")
+    pool = next((values[name] for name in reversed(values) if name in _TOTALS), None)
     pool_bytes = 0
     if pool is not None and pool[1] is not None:
         pool_bytes = pool[1] * size

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from fnmatch import fnmatchcase
 from typing import Final
 
 from hugeplan.lint.kinds.lines import Line, lines_of
+from hugeplan.lint.kinds.sysctl import count_of
 from hugeplan.lint.kinds.sysfs_paths import THP_WORDS, thp_word
 from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.memory.kernel_words import memparse
@@ -16,7 +18,9 @@ from hugeplan.planner.units import format_bytes
 KIND: Final = "tmpfiles"
 _MAN: Final = "tmpfiles.d(5)"
 
-TYPE: Final = wrong("tmpfiles-type", "Only w and w+ write to an existing file; other types do not touch /sys.", _MAN)
+TYPE: Final = wrong(
+    "tmpfiles-type", "Only w, w+, f+ and F write to a file that exists; other types do not touch /sys.", _MAN
+)
 FIELDS: Final = wrong(
     "tmpfiles-argument", "The value is the seventh field: type path mode user group age argument.", _MAN
 )
@@ -50,16 +54,23 @@ PATH: Final = wrong(
     "systemd-tmpfiles writes to files that exist; the folder is transparent_hugepage.",
     "Documentation/admin-guide/mm/transhuge.rst",
 )
-TWICE: Final = wrong("tmpfiles-path-twice", "systemd-tmpfiles ignores a second line for the same path.", _MAN)
+TWICE: Final = wrong(
+    "tmpfiles-path-twice",
+    "systemd-tmpfiles takes the first line of a path over all files in the order of their names, and ignores others.",
+    _MAN,
+)
 BOTH: Final = attention(
     "tmpfiles-node-and-total",
-    "Writing the total of a size spreads it over the NUMA nodes again and undoes counts per node.",
-    "Documentation/admin-guide/mm/hugetlbpage.rst",
+    "A total keeps what stands, and adds or frees the difference over the NUMA nodes in turn: beside it no count per "
+    "node is sure.",
+    "mm/hugetlb.c set_max_huge_pages()",
 )
 _PATH: Final = re.compile(
     r"/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/]+)/(?P<file>\w+)$"
 )
-_SYSCTLS: Final = ("/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages")
+_POOLS: Final = ("/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_hugepages_mempolicy")
+_SYSCTLS: Final = (*_POOLS, "/proc/sys/vm/nr_overcommit_hugepages")
+_WRITES: Final = re.compile(r"w[+!\-=~^$]*|f[!\-=~^$]*\+[+!\-=~^$]*|F[!\-=~^$]*")
 _LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*+[ \t]++/\S", re.M)
 
 
@@ -71,43 +82,62 @@ def detects(source: Source) -> bool:
 def read(source: Source, context: Context) -> Reading:
     """The counts that systemd-tmpfiles writes at boot."""
     notes = Notes()
-    seen: dict[str, Line] = {}
-    totals: set[str] = set()
-    per_node: set[str] = set()
+    seen: set[str] = set()
     for line in lines_of(source.text):
-        if line.is_comment:
-            continue
         fields = line.text.split(None, 6)
-        if len(fields) < 2 or "huge" not in fields[1]:
+        if line.is_comment or len(fields) < 2:
             continue
-        path = fields[1]
-        if path in seen:
-            notes.rewrite(
-                TWICE,
-                (line.start, line.end + 1 if line.end < len(source.text) else line.end),
-                path,
-                f"{path} has a line already; this one is ignored.",
-                "",
-                fix="Keep one line per path.",
-            )
+        # systemd-tmpfiles reads //, /./ and quotes around a path as this does.
+        path = re.sub(r"/(\.?/)+", "/", fields[1].strip("\"'"))
+        files = _files(path, context)
+        if not files:
             continue
-        seen[path] = line
-        _one(line, fields, (totals, per_node), notes, context)
-    for directory in sorted(totals & per_node):
+        if path in seen | context.tmpfiles:
+            there = path in seen
+            said = f"{path} has a line already{'' if there else ' in a file before this one'}; this one is ignored."
+            edit = Edit(line.start, line.end + 1 if line.end < len(source.text) else line.end, "")
+            notes.problem(TWICE, line.start, path, said, "Keep one line per path.", *((edit,) if there else ()))
+            continue
+        if len(fields) == 7 and _WRITES.fullmatch(fields[0]):
+            seen.add(path)
+        inner = Notes()
+        _one(line, fields, files, inner, context)
+        if inner.problems:  # it writes nothing as it is
+            inner.facts, inner.effects = [], []
+        notes.take(inner)
+    context.tmpfiles.update(seen)
+    default = context.default_page_bytes or context.pmd_bytes
+    pools = {(f.page_bytes or default, f.numa_node is None) for f in notes.facts if isinstance(f, PoolFact)}
+    for size in sorted(size for size, is_total in pools if is_total and (size, False) in pools):
+        directory = sysfs_directory_name(size)
         said = f"The total and counts per node are both written for {directory}."
         notes.problem(BOTH, 0, directory, said, "Write the counts per node only.")
     return notes.reading(KIND, "tmpfiles.d file")
 
 
-def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], notes: Notes, context: Context) -> None:
-    totals, per_node = written
+def _files(path: str, context: Context) -> list[str]:
+    """The files about huge pages that a path names; one with wildcards, the pools that it matches."""
+    if not re.search(r"[*?\[{]", path):
+        return [path] if "huge" in path else []
+    patterns = [path]
+    while braces := re.search(r"\{([^{}]*)\}", patterns[0]):
+        patterns = [one.replace(braces[0], word, 1) for one in patterns for word in braces[1].split(",")]
+    nodes = [f"/sys/devices/system/node/node{node}" for node in context.numa_nodes or (0,)]
+    folders = [
+        f"{top}/hugepages/{sysfs_directory_name(s)}" for top in ("/sys/kernel/mm", *nodes) for s in context.sizes
+    ]
+    known = [*_POOLS, *(f"{folder}/nr_hugepages" for folder in folders)]
+    return [file for file in known if any(file.count("/") == p.count("/") and fnmatchcase(file, p) for p in patterns)]
+
+
+def _one(line: Line, fields: list[str], files: list[str], notes: Notes, context: Context) -> None:
     kind, path = fields[0], fields[1]
-    if not re.fullmatch(r"w[+!\-=~^$]*", kind):
+    if not _WRITES.fullmatch(kind):
         said = f"Type {kind} does not write {path}."
         notes.rewrite(TYPE, (line.start, line.start + len(kind)), kind, said, "w", fix="Use type w.")
-    found = _PATH.match(path)
-    if path in _SYSCTLS:
-        _sysctl(line, fields, notes, context)
+    found = _PATH.match(files[0])
+    if files[0] in _SYSCTLS:
+        _sysctl(line, fields, files[0], notes, context)
         return
     if path.startswith("/proc/sys/vm/") or "transparent" in path:
         _thp(line, fields, notes)
@@ -126,9 +156,8 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
             fix = "Use /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages."
             notes.problem(DIRECTORY, line.start, path, said, fix)
         return
-    size = _directory(line, path, found, notes, context)
     if found["file"] not in {"nr_hugepages", "nr_overcommit_hugepages", "demote", "demote_size"}:
-        at = line.start + line.text.index(path) + found.start("file")
+        at = line.start + line.text.rindex(found["file"])
         said = f"{found['file']} cannot be written."
         fix = "Write nr_hugepages."
         notes.problem(READ_ONLY, line.start, path, said, fix, Edit(at, at + len(found["file"]), "nr_hugepages"))
@@ -144,13 +173,18 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
         fix = f"Write {edits[0].text}." if edits else "Write a number of pages."
         notes.problem(COUNT, line.start, argument, said, fix, *edits)
         return
+    for each in filter(None, map(_PATH.match, files)):
+        _pool(line, each, int(argument), notes, context)
+
+
+def _pool(line: Line, found: re.Match[str], pages: int, notes: Notes, context: Context) -> None:
+    """What a count does to the pool of a path, where there is such a pool."""
     node = None if found["node"] is None else int(found["node"])
     if node is not None and context.numa_nodes is not None and node not in context.numa_nodes:
-        online = ", ".join(str(each) for each in context.numa_nodes)
-        notes.problem(NODE, line.start, path, f"NUMA node {node} is not online.", f"Use one of {online}.")
-    (totals if node is None else per_node).add(found["dir"])
+        online = ", ".join(str(one) for one in context.numa_nodes)
+        notes.problem(NODE, line.start, found[0], f"NUMA node {node} is not online.", f"Use one of {online}.")
+    size = _directory(line, found, notes, context)
     if size is not None and found["file"] == "nr_hugepages":
-        pages = int(argument)
         where = "in all NUMA nodes together" if node is None else f"on NUMA node {node}"
         notes.effects.append(f"asks for {counted_pages(pages, size)} ({format_bytes(pages * size)}) {where}")
         notes.facts.append(PoolFact(pages=pages, page_bytes=size, numa_node=node))
@@ -189,28 +223,29 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
     notes.rewrite(THP, (at, at + len(value)), value, said, near, otherwise=f"Write one of {', '.join(words)}.")
 
 
-def _sysctl(line: Line, fields: list[str], notes: Notes, context: Context) -> None:
+def _sysctl(line: Line, fields: list[str], file: str, notes: Notes, context: Context) -> None:
     """A count of the default page size, written where sysctl.d would write it."""
     argument = fields[6].strip() if len(fields) == 7 else ""
-    if not argument.isdecimal():
+    pages = count_of(argument)
+    if pages is None:
         said = f"{argument!r} is refused by the kernel." if argument else "The line has no value, so it writes nothing."
         notes.problem(
             COUNT if argument else FIELDS, line.start, argument or fields[1], said, "Write a number of pages."
         )
-    elif fields[1].endswith("/nr_hugepages"):
+    elif file in _POOLS:
         size = context.default_page_bytes or context.pmd_bytes
-        notes.effects.append(f"asks for {counted_pages(int(argument), size)} in all NUMA nodes together")
-        notes.facts.append(PoolFact(pages=int(argument)))
+        notes.effects.append(f"asks for {counted_pages(pages, size)} in all NUMA nodes together")
+        notes.facts.append(PoolFact(pages=pages))
 
 
-def _directory(line: Line, path: str, found: re.Match[str], notes: Notes, context: Context) -> int | None:
+def _directory(line: Line, found: re.Match[str], notes: Notes, context: Context) -> int | None:
     name = found["dir"]
     exact = re.fullmatch(r"hugepages-(\d+)kB", name)
     size = int(exact[1]) * 1024 if exact else None
     if size in context.sizes:
         return size
     meant = _size_meant(name)
-    at = line.start + line.text.index(path) + found.start("dir")
+    at = line.start + line.text.rindex(f"{name}/")
     sizes = ", ".join(f"{sysfs_directory_name(s)} ({page_label(s)})" for s in context.sizes)
     usable = meant if meant in context.sizes else None
     right, said = usable and sysfs_directory_name(usable), f"There is no directory {name} on {context.arch}."

@@ -72,6 +72,38 @@ def boot_pools(
     return BootPools(boot.default_page_bytes, boot.pools, tuple(ignored))
 
 
+def after_write(
+    held: Mapping[int | None, int], numa_node: int | None, pages: int, nodes: Sequence[int]
+) -> dict[int | None, int]:
+    """Pages by NUMA node once a count is written, for one node or (None) for all of ``nodes``, which have memory.
+
+    Under None: pages of all nodes that have no count of their own; which one has how many is not certain. What stands
+    stays: a total adds or frees the difference in turn over the nodes, of which any may be the first. At boot it is
+    not certain at all: newer kernels reserve by several threads, and each gives its odd page to the first node.
+    Source: mm/hugetlb.c set_max_huge_pages(), hugetlb_pages_alloc_boot_node().
+    """
+    now = dict(held)
+    if numa_node is not None:
+        open_nodes = [node for node in nodes if node not in held] if None in held else []
+        if numa_node in open_nodes:
+            now[None] -= now[None] // len(open_nodes)
+        if open_nodes == [numa_node]:
+            del now[None]
+        return now | ({numa_node: pages} if numa_node in nodes else {})
+    left = pages - sum(now.values())
+    if len(nodes) == 1 or (left and None in now):
+        return {nodes[0] if len(nodes) == 1 else None: pages}
+    while left:
+        among = [node for node in nodes if left > 0 or now.get(node)]
+        each = min([abs(left) // len(among), *(now[node] for node in among if left < 0)])
+        if not each:
+            return {None: pages}
+        each *= 1 if left > 0 else -1
+        now |= {node: now.get(node, 0) + each for node in among}
+        left -= each * len(among)
+    return now
+
+
 def kernel_version(release: str | None) -> tuple[int, int] | None:
     """``5.14.0-427.el9`` as (5, 14); None where there is no release or it does not begin with a version."""
     found = re.match(r"(\d{1,9})\.(\d{1,9})", release or "", re.ASCII)
