@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from hugeplan.planner.findings.base import attention, given, measured, ok, unknown, wrong
-from hugeplan.planner.memory.kernel_parameters import boot_pools
-from hugeplan.planner.model import Finding, Plan, named
+from hugeplan.planner.memory.kernel_parameters import after_write, boot_pools
+from hugeplan.planner.model import Finding, Plan, State, named
 from hugeplan.planner.pages import (
     counted_pages,
     kubernetes_resource_name,
     page_label,
-    split_exactly,
     usual_default_size,
 )
 from hugeplan.planner.units import format_bytes
@@ -27,6 +26,7 @@ KUBELET = "verify_kubelet"
 """Does the kubelet know the pools as they are? It reads them at its start only."""
 BOOT = "verify_next_boot"
 """Does the next boot reserve the plan again, by the command line as this kernel reads it and what writes later?"""
+_ByNode = Mapping[int | None, int]
 #: Engines that take the default size only.
 _DEFAULT_ONLY = frozenset({"mysql", "oracle"})
 
@@ -123,22 +123,30 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
     files, later = _last_by_size(observed), [*later_counts(plan, observed, asked)]
     yield from later
     # What a file writes later counts, whatever the command line says of that size.
-    planned = {size: by_node for size, by_node in _planned(plan, _numa_ids(observed)).items() if size not in files}
-    left = {size for size in asked if size not in files}
-    if any(any(by_node.values()) for by_node in planned.values()) and not asked:
+    planned, ends = _planned(plan, _numa_ids(observed)), _ends(observed, asked)
+    left = {size for size in asked.keys() | planned.keys() if size not in files}
+    states = {_state(ends.get(size, {}), planned.get(size, {})) for size in left}
+    said = ", ".join(_words(size, by_node, observed) for size, by_node in sorted(asked.items()))
+    if any(any(planned[size].values()) for size in left & planned.keys()) and not asked:
         reason = "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps only what is installed."
         fix = "Install one of the plan's files; large pages are sure on the command line only."
         yield attention(BOOT, plan.node, "The command line reserves nothing", reason, fix)
-    elif not all(_ends_with(asked.get(size, {}), planned.get(size, {})) for size in left | planned.keys()):
+    elif State.ATTENTION in states:
         title = "The command line reserves something else than the plan"
-        said = ", ".join(_words(size, by_node, observed) for size, by_node in sorted(asked.items()))
         yield attention(BOOT, plan.node, title, f"It asks for {said}.", "Install the plan's command line.")
+    elif State.UNKNOWN in states:
+        yield unknown(BOOT, plan.node, _OPEN, f"The command line asks for {said}. {_SPREADS}", _BY_NODE)
     elif not found.ignored and observed.boot_counts is None:
         reason = "Whether sysctl.d, tmpfiles.d or a unit sets another count later was not looked at."
         yield ok(BOOT, plan.node, "The command line reserves the plan again", reason)
     elif not found.ignored and not later:
         reason = "The command line, and after it sysctl.d, tmpfiles.d and hugeplan's unit, end with the planned counts."
         yield ok(BOOT, plan.node, "A reboot reserves the plan again", reason)
+
+
+_OPEN: Final = "Which NUMA node the next boot gives the pages is not known"
+_SPREADS: Final = "The kernel spreads such a total over the NUMA nodes: not each kernel gives each node as many."
+_BY_NODE: Final = "Write a count for each NUMA node."
 
 
 def later_counts(
@@ -148,58 +156,50 @@ def later_counts(
 
     ``asked``: what the command line asks for; None: what the plan does.
     """
-    ids = _numa_ids(observed)
-    planned = _planned(plan, ids)
-    before: Mapping[int, Mapping[Any, int]] = planned if asked is None else asked
-    end: dict[int | None, dict[int, int]] = {size: _after({}, by_node, ids) for size, by_node in before.items()}
-    last = _last_by_size(observed)
-    default = observed.inventory.get("default_huge_page_bytes")
-    for _, page_bytes, by_node in observed.boot_counts or ():
-        end[page_bytes or default] = _after(end.get(page_bytes or default, {}), by_node, ids)
-    for size, (path, own) in last.items():
+    planned = _planned(plan, _numa_ids(observed))
+    ends = _ends(observed, planned if asked is None else asked)
+    for size, (path, own) in _last_by_size(observed).items():
         if size is None:
             reason = f"{path} sets {sum(own.values()):,} pages of the default size, which was not observed."
             yield unknown(BOOT, plan.node, "What a file's count reserves is not known", reason)
-        elif not _ends_with(end[size], planned.get(size, {})):
+            continue
+        sets, leaves, wanted = (_words(size, one, observed) for one in (own, ends[size], planned.get(size, {})))
+        is_sure = None not in ends[size] or len(ends[size]) == 1
+        said = f"{path} sets {sets}" + (f", which leaves {leaves}" if leaves != sets and is_sure else "")
+        state = _state(ends[size], planned.get(size, {}))
+        if state is State.UNKNOWN:
+            yield unknown(BOOT, plan.node, _OPEN, f"{said}; {wanted} are planned. {_SPREADS}", _BY_NODE)
+        elif state is State.ATTENTION:
             title = "A file sets another count after the command line"
-            wanted = _words(size, planned.get(size, {}), observed)
-            said = f"{path} sets {_words(size, own, observed)}"
-            if _after({}, own, ids) != end[size]:
-                said += f", which leaves {_words(size, end[size], observed)}"
-            reason = f"{said}; {wanted} are planned."
             fix = "Take the count out of that file: the next boot ends with it."
-            yield attention(BOOT, plan.node, title, reason, fix)
+            yield attention(BOOT, plan.node, title, f"{said}; {wanted} are planned.", fix)
 
 
-def _after(before: Mapping[int, int], written: Mapping[int | None, int], ids: Sequence[int]) -> dict[int, int]:
-    """Pages by NUMA node once a file has written: a count of no node, which the kernel spreads, replaces all."""
-    after = dict(before)
-    if None in written:
-        nodes = ids or (0,)
-        after = dict(zip(nodes, split_exactly(written[None], [1] * len(nodes)), strict=True))
-    return after | {numa: pages for numa, pages in written.items() if numa is not None}
+def _ends(observed: Observation, before: Mapping[int, _ByNode]) -> dict[int | None, _ByNode]:
+    """Pages by size and NUMA node once all files have written after a command line that asks for these."""
+    nodes, default = _numa_ids(observed) or (0,), observed.inventory.get("default_huge_page_bytes")
+    ends: dict[int | None, _ByNode] = {
+        size: by_node if len(nodes) > 1 else {nodes[0]: sum(by_node.values())} for size, by_node in before.items()
+    }
+    for _, size, by_node in observed.boot_counts or ():
+        for numa, pages in by_node.items():
+            ends[size or default] = after_write(ends.get(size or default, {}), numa, pages, nodes)
+    return ends
 
 
-def _ends_with(asked: Mapping[int | None, int] | Mapping[int, int], planned: Mapping[int, int]) -> bool:
-    """Whether these counts are the planned ones on each NUMA node.
-
-    Which one gets the odd page of a count that the kernel spreads is open.
-    """
-    counts = {numa: pages for numa, pages in asked.items() if pages}
+def _state(end: _ByNode, planned: _ByNode) -> State:
+    """Whether these counts are the planned ones on each NUMA node; unknown where a total may be spread that way."""
+    counts = {numa: pages for numa, pages in end.items() if pages}
     wanted = {numa: pages for numa, pages in planned.items() if pages}
     if counts == wanted:
-        return True
-    several = [*asked.values()] if None not in asked else [0]
-    even = max(several) - min(several) <= 1 and (None in asked or asked.keys() == planned.keys())
-    return bool(
-        even
-        and planned
-        and sum(counts.values()) == sum(wanted.values())
-        and max(planned.values()) - min(planned.values()) <= 1
-    )
+        return State.OK
+    spread = [pages for numa, pages in planned.items() if numa not in end] if None in counts else []
+    is_even = max(spread, default=2) - min(spread, default=0) <= 1
+    may_be = is_even and sum(counts.values()) == sum(wanted.values())
+    return State.UNKNOWN if may_be else State.ATTENTION
 
 
-def _words(size: int, by_node: Mapping[int | None, int] | Mapping[int, int], observed: Observation) -> str:
+def _words(size: int, by_node: _ByNode, observed: Observation) -> str:
     """``218 pages of 2M on NUMA node 1``; nodes without pages are left out, and the node's name where it is alone."""
     is_alone = len(_numa_ids(observed)) < 2
     each = [
@@ -210,10 +210,14 @@ def _words(size: int, by_node: Mapping[int | None, int] | Mapping[int, int], obs
     return " and ".join(each) or counted_pages(0, size)
 
 
-def _last_by_size(observed: Observation) -> dict[int | None, tuple[str, Mapping[int | None, int]]]:
-    """Page size, None where the default is not known, to the file with the last count after the command line."""
+def _last_by_size(observed: Observation) -> dict[int | None, tuple[str, _ByNode]]:
+    """Page size, None where the default is not known, to the last file after the command line and what it writes."""
     default = observed.inventory.get("default_huge_page_bytes")
-    return {size or default: (path, pages) for path, size, pages in observed.boot_counts or ()}
+    last: dict[int | None, tuple[str, _ByNode]] = {}
+    for path, size, pages in observed.boot_counts or ():
+        before, own = last.get(size or default, ("", {}))
+        last[size or default] = (path, {**(own if before == path else {}), **pages})
+    return last
 
 
 def _numa_ids(observed: Observation) -> tuple[int, ...]:
@@ -223,8 +227,8 @@ def _numa_ids(observed: Observation) -> tuple[int, ...]:
     )
 
 
-def _planned(plan: Plan, ids: Iterable[int]) -> dict[int, dict[int, int]]:
-    planned: dict[int, dict[int, int]] = {}
+def _planned(plan: Plan, ids: Iterable[int]) -> dict[int, dict[int | None, int]]:
+    planned: dict[int, dict[int | None, int]] = {}
     for pool in plan.pools:
         planned.setdefault(pool.page_bytes, dict.fromkeys(ids, 0))[pool.numa_node] = pool.pages
     return planned
