@@ -51,8 +51,8 @@ TOO_MUCH: Final = wrong(
     "sysctl-more-than-memory", "A pool larger than memory is granted in part and leaves nothing for the system.", _VM
 )
 
-_COUNTS: Final = ("vm.nr_hugepages", "vm.nr_overcommit_hugepages", "vm.nr_hugepages_mempolicy")
 _TOTALS: Final = ("vm.nr_hugepages", "vm.nr_hugepages_mempolicy")
+_COUNTS: Final = ("vm.nr_overcommit_hugepages", *_TOTALS)
 _NAMES: Final = (
     *_COUNTS,
     "vm.hugetlb_shm_group",

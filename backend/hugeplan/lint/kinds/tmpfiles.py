@@ -193,11 +193,6 @@ def _pool(line: Line, found: re.Match[str], pages: int, notes: Notes, context: C
 _NO_COMMENTS: Final = ": tmpfiles.d has no comments behind a value, so all of it is written"
 
 
-def _without_comment(value: str) -> str:
-    """The value that was meant, where somebody wrote a comment behind it."""
-    return value.split("#", maxsplit=1)[0].strip()
-
-
 def _thp(line: Line, fields: list[str], notes: Notes) -> None:
     """The word for a switch of transparent huge pages."""
     words = THP_WORDS.get(fields[1])
@@ -216,7 +211,7 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
     if not value:
         notes.problem(FIELDS, line.start, fields[1], "The line has no value, so it writes nothing.", "Write a value.")
         return
-    meant = _without_comment(value)
+    meant = value.split("#", maxsplit=1)[0].strip()  # somebody wrote a comment behind it
     near = thp_word(meant, words)
     at = line.start + line.text.rindex(value)
     said = f"{value!r} is refused by the kernel{_NO_COMMENTS if meant != value else ''}."
