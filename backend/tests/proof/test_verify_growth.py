@@ -12,7 +12,7 @@ from proof.test_matching import BASE, M2, observed, plan_of, server
 
 from hugeplan.planner.model import Plan
 from hugeplan.proof import Observation, verify
-from hugeplan.proof.checks import engines
+from hugeplan.proof.checks import engines, judging
 from hugeplan.proof.holders import Holder, Holders
 
 MIB64 = 64 * 2**20
@@ -137,25 +137,26 @@ def test_equal_databases_are_judged_once_for_each_server(huge: bool, monkeypatch
     """Each database asked anew for each server, and each server judged all of its limits: 0.2 s of everybody's time."""
     plan, seen = many(128, differ=False, huge=huge)
     done: Counter[str] = Counter()
-    for name in ("Claim", "_backing", "_demand_of"):
+    for name in ("Claim", "_backing", "demand_key"):
         counted(name, done, monkeypatch)
     found = verify(plan, with_limits(seen, 40))
     assert sum(finding.code == engines.LIMIT for finding in found.findings) == 128
     servers, instances = 2 * 128, 128
     assert done["Claim"] <= 2 * servers
     assert done["_backing"] <= 2 * servers
-    assert done["_demand_of"] <= 8 * (servers + instances)
+    assert done["demand_key"] <= 8 * (servers + instances)
 
 
 def counted(name: str, done: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Count the calls of what the checks of servers call by this name."""
-    real = getattr(engines, name)
+    where = judging if hasattr(judging, name) and name != "called" else engines
+    real = getattr(where, name)
 
     def called(*arguments: Any, **named: Any) -> Any:
         done[name] += 1
         return real(*arguments, **named)
 
-    monkeypatch.setattr(engines, name, called)
+    monkeypatch.setattr(where, name, called)
 
 
 def test_of_many_short_limits_of_a_server_the_shortest_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

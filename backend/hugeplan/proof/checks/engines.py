@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from heapq import nsmallest
 from typing import Any, Final
-
-import msgspec
 
 from hugeplan.planner.demand import ENGINES, differs, engine_named
 from hugeplan.planner.demand.settings import underscored
@@ -21,8 +19,9 @@ from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page
 from hugeplan.planner.printable import printable
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
+from hugeplan.proof.checks.judging import NAMES_SAID, Group, Judge, demand_key, first_of, judged
 from hugeplan.proof.holders import called, holders
-from hugeplan.proof.matching import Matched, Server, match_servers, owner_of
+from hugeplan.proof.matching import Server, match_servers, owner_of
 from hugeplan.proof.observation import Observation
 
 BACKING = "verify_engine"
@@ -36,30 +35,11 @@ MEMLOCK = "verify_memlock"
 SETTINGS = "verify_settings"
 """Does a server's configuration say what the plan counts its pages with? Asked where all of it could be read."""
 MAPPED = "pages mapped"
-MAX_DIFFERENT_PAIRS = 256
-"""Different demands times different servers that are judged where it cannot be told which is which."""
 MOST_LIMITS = 4
 """Limits of a server that are judged, the shortest of more. The agent sends one for each counter and page size."""
-NAMES_SAID = 8
-"""Of many servers or instances, the first."""
-_JUDGED_BY = ("huge_pages_status", "segments", "version", "memlock_limit_bytes", "memlock_limited")
 
 
 Limit = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """One check of an instance on a server: its code, what it finds, and the state of that alone, which is cheaper."""
-
-    code: str
-    found: Callable[[InstancePlan, Server], Finding]
-    state: Callable[[InstancePlan, Server], State]
-
-    @classmethod
-    def by(cls, code: str, found: Callable[[InstancePlan, Server], Finding]) -> Judge:
-        """One whose state is no cheaper than what it finds."""
-        return cls(code, found, lambda instance, server: found(instance, server).state)
 
 
 def check(plan: Plan, observed: Observation) -> Iterable[Finding]:
@@ -67,10 +47,10 @@ def check(plan: Plan, observed: Observation) -> Iterable[Finding]:
     servers = match_servers(plan, observed)
     found = [(instance, servers[instance.name]) for instance in plan.instances if instance.page_bytes is not None]
     by_name = {instance.name: instance for instance in plan.instances}
-    groups: dict[int, _Group] = {}
+    groups: dict[int, Group] = {}
     for _, matched in found:
         if id(matched) not in groups:  # instances that may be the same servers share one answer of the matching
-            groups[id(matched)] = _Group(matched, [by_name[name] for name in matched.rivals])
+            groups[id(matched)] = Group(matched, [by_name[name] for name in matched.rivals])
     pairs = [(instance, groups[id(matched)]) for instance, matched in found]
     limits = _Limits()
     yield from _backings(pairs, observed, limits)
@@ -80,106 +60,7 @@ def check(plan: Plan, observed: Observation) -> Iterable[Finding]:
         yield from _settings(instance, servers[instance.name].server or {})
 
 
-class _Group:
-    """The instances that share candidates, and what is the same for all of them, worked out once.
-
-    A judgement depends on what an instance demands and on what a server has, not on their names: a hundred equal
-    databases on equal servers are judged once. ``is_clear`` is False where so many different ones meet that judging
-    each with each takes too long.
-    """
-
-    def __init__(self, matched: Matched, rivals: Sequence[InstancePlan]) -> None:
-        self.matched, self.rivals = matched, rivals
-        different: dict[Hashable, Server] = {}
-        for server in matched.candidates:
-            different.setdefault(_class_of(server), server)
-        self._servers = tuple(different.values())
-        self._demands = {_demand_of(one): one for one in rivals}
-        self.is_clear = len(self._demands) * len(self._servers) <= MAX_DIFFERENT_PAIRS
-        self._state: dict[Hashable, State] = {}
-        self._states: dict[Hashable, frozenset[State]] = {}
-        self._found: dict[Hashable, Finding] = {}
-        self._bad: dict[str, Server | None] = {}
-
-    @cached_property
-    def names_of_candidates(self) -> str:
-        """The servers, the first of many."""
-        return _first_of(sorted(called(server) for server in self.matched.candidates))
-
-    @cached_property
-    def names_of_rivals(self) -> str:
-        """The instances, the first of many."""
-        return _first_of([rival.name for rival in self.rivals])
-
-    def found(self, judge: Judge, instance: InstancePlan, server: Server) -> Finding:
-        """What ``judge`` says of the instance if it is this server."""
-        key = (judge.code, _demand_of(instance), id(server))
-        if key not in self._found:
-            self._found[key] = judge.found(instance, server)
-        return replace(self._found[key], subject=instance.name)
-
-    def states(self, judge: Judge, instance: InstancePlan) -> frozenset[State]:
-        """All that ``judge`` says of the instance, whichever of the candidates it is."""
-        demand = _demand_of(instance)
-        key = (judge.code, demand)
-        if key not in self._states:
-            self._states[key] = frozenset(self._state_of(judge, demand, server) for server in self._servers)
-        return self._states[key]
-
-    def _state_of(self, judge: Judge, demand: Hashable, server: Server) -> State:
-        key = (judge.code, demand, id(server))
-        if key not in self._state:
-            self._state[key] = judge.state(self._demands[demand], server)
-        return self._state[key]
-
-    def bad_server(self, judge: Judge) -> Server | None:
-        """A server that is wrong whichever of the instances it is."""
-        if judge.code not in self._bad:
-            has_pools = all(one.page_bytes is not None for one in self._demands.values())
-            wrong_for_all = (
-                server
-                for server in self._servers
-                if all(self._state_of(judge, demand, server) is State.WRONG for demand in self._demands)
-            )
-            self._bad[judge.code] = next(wrong_for_all, None) if has_pools else None
-        return self._bad[judge.code]
-
-
-def _demand_of(instance: InstancePlan) -> Hashable:
-    """All of an instance that a judgement depends on but its name."""
-    demand = instance.demand
-    pages = (demand.pages, demand.error_pages, demand.segment_bytes, demand.also_pages)
-    return (instance.engine, instance.page_bytes, demand.version, *pages)
-
-
-def _class_of(server: Server) -> Hashable:
-    """All of a server that a judgement's state depends on: not who it is, nor where."""
-    limits = server.get("hugetlb_limits")
-    if limits is not None:
-        limits = [
-            (
-                one.get("page_bytes"), one.get("counter"), one.get("limit_bytes"), one.get("usage_bytes"),
-                "kubepods" in str(one.get("cgroup_path")),
-            )
-            for one in limits
-        ]  # fmt: skip
-    found = (limits, *(server.get(name) for name in _JUDGED_BY))
-    try:
-        return msgspec.json.encode(found)
-    except (OverflowError, TypeError, ValueError):  # a number of more than 64 bits; this takes thrice as long
-        return repr(found)
-
-
-def _first_of(names: Sequence[str], count: int | None = None) -> str:
-    """The first of ``count`` names, of which more need not be there than are said."""
-    count = len(names) if count is None else count
-    rest = f" and {count - NAMES_SAID} more" if count > NAMES_SAID else ""
-    return ", ".join(names[:NAMES_SAID]) + rest
-
-
-def _backings(
-    pairs: Iterable[tuple[InstancePlan, _Group]], observed: Observation, limits: _Limits
-) -> Iterable[Finding]:
+def _backings(pairs: Iterable[tuple[InstancePlan, Group]], observed: Observation, limits: _Limits) -> Iterable[Finding]:
     found: list[tuple[InstancePlan, Finding, int | None]] = []
     said: Counter[int] = Counter()
     judge = Judge.by(BACKING, partial(_backing, observed, limits))
@@ -187,7 +68,7 @@ def _backings(
         if not group.matched.possible:
             one = _absent(instance, observed, group.matched.of_users)
         else:
-            one = _judged(judge, instance, group)
+            one = judged(judge, instance, group)
         mapped = next((int(str(term.value)) for term in one.evidence if term.name == MAPPED), None)
         found.append((instance, one, mapped))
         said[instance.page_bytes or 0] += instance.demand.pages if mapped is not None else 0
@@ -231,39 +112,13 @@ def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Se
         others = [None if planned in (None, uid) else uid for uid in map(owner_of, first)]
         of_uids = ["" if uid is None else f" of uid {uid}" for uid in others]
         names = [called(one) + of_uid for one, of_uid in zip(first, of_uids, strict=True)]
-        reason += f" {_first_of(names, len(of_users))}: a user of the node may have made it look so,"
+        reason += f" {first_of(names, len(of_users))}: a user of the node may have made it look so,"
         reason += " or it runs in another unit than was planned for."
         is_another = planned is not None and any(owner_of(one) not in (None, planned) for one in of_users)
         reason += f" The planned server ran as uid {planned}." if is_another else ""
         fix += " If it is that one, plan again with its key as runs_as."
     evidence = (because(Cause.NOT_RUNNING),)
     return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
-
-
-def _judged(judge: Judge, instance: InstancePlan, group: _Group) -> Finding:
-    """The verdict on its server; where several may be it, what holds for each of them, else unknown."""
-    matched, rivals = group.matched, group.rivals
-    if matched.server is not None:
-        return judge.found(instance, matched.server)
-    candidates = matched.candidates
-    apart = f"Port, data directory, unit, name and segment size do not tell which of {group.names_of_candidates} it is."
-    if group.is_clear:
-        # As many instances as servers, or more: each server is one of them, so what is wrong for all of them is wrong.
-        bad = group.bad_server(judge) if len(candidates) <= len(rivals) else None
-        if bad is not None:
-            worst = group.found(judge, instance, bad)
-            return replace(worst, reason=f"This is one of {group.names_of_rivals}. {worst.reason} {apart}")
-        # With more servers than instances, all of them may be somebody else's: then only what is right for each is
-        # said.
-        states = group.states(judge, instance)
-        sure = len(candidates) == len(rivals) or (states == {State.OK} and len(candidates) > len(rivals))
-        if sure and len(states) == 1:
-            found = group.found(judge, instance, candidates[0])
-            return replace(found, reason=f"{found.reason} The same holds for each server that it may be. {apart}")
-    return unknown(
-        judge.code, instance.name, "Which server runs it cannot be told", apart,
-        "Plan again with its port=, pid= or data_directory= (hugeplan plan --node this), or with runs_as.",
-    )  # fmt: skip
 
 
 def _off_by(server: Server) -> str | None:
@@ -364,14 +219,14 @@ def _is_version(planned: str, real: str) -> bool:
     return all(one == other for one, other in zip(planned.split("."), real.split("."), strict=False))
 
 
-def _all_limits(pairs: Iterable[tuple[InstancePlan, _Group]], limits: _Limits) -> Iterable[Finding]:
+def _all_limits(pairs: Iterable[tuple[InstancePlan, Group]], limits: _Limits) -> Iterable[Finding]:
     """One finding per server with a pool: does a cgroup's limit hold its segment? More where several are short."""
     judge = Judge(LIMIT, limits.worst_limit, limits.limit_state)
     for instance, group in pairs:
         if group.matched.server is not None:
             yield from limits.limits(instance, group.matched.server)
         elif group.matched.possible:
-            yield _judged(judge, instance, group)
+            yield judged(judge, instance, group)
 
 
 class _Limits:
@@ -406,7 +261,7 @@ class _Limits:
 
     def limit_state(self, instance: InstancePlan, server: Server) -> State:
         """The state of the worst limit: none is worse than the smallest."""
-        key = (_demand_of(instance), id(server))
+        key = (demand_key(instance), id(server))
         if key not in self._states:
             self._states[key] = self._limit_state(instance, server)
         return self._states[key]
@@ -490,12 +345,12 @@ def _settings(instance: InstancePlan, server: Server) -> Iterable[Finding]:
         yield attention(SETTINGS, instance.name, title, reason, fix, evidence=(because(Cause.NOT_RESTARTED),))
 
 
-def _memlocks(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Finding]:
+def _memlocks(pairs: Iterable[tuple[InstancePlan, Group]]) -> Iterable[Finding]:
     """One finding per server that locks its segments."""
     for instance, group in pairs:
         locks = engine_named(instance.engine).locks_segment(instance.demand.version or "")
         if locks and group.matched.possible:
-            yield _judged(_MEMLOCK, instance, group)
+            yield judged(_MEMLOCK, instance, group)
 
 
 def _memlock(instance: InstancePlan, server: Server) -> Finding:
