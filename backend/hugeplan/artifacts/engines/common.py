@@ -13,6 +13,7 @@ from hugeplan.artifacts.engines.in_pod import in_pod
 from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
 from hugeplan.planner.demand import counted_settings, differs, engine_named, is_sized
+from hugeplan.planner.demand.registry import FIXED
 from hugeplan.planner.demand.settings import plain, underscored
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 from hugeplan.planner.observation.server_owners import ServerOwners
@@ -127,6 +128,7 @@ def changed_settings(
         SettingAdvice(name=name, value=value, reason=_change(now.get(name)))
         for name, value in counted_settings(instance, changeable=True).items()
         if is_setting_value(value)
+        and name not in FIXED
         and (
             differs(instance.engine, name, value, now.get(name, ""))
             or (kept and _OWN_FILE in sources.get(name, _OWN_FILE))

@@ -60,19 +60,19 @@ def engine_named(name: str) -> Engine:
     return engine
 
 
-#: Not changed by a file: the plan's own advice, and what is chosen once for a data directory.
-_NOT_CHANGED: Final = frozenset({"huge_pages", "large_pages", "wal_segment_size", "innodb_page_size"})
+#: Chosen once for a data directory: a plan counts with it, and no file changes it.
+FIXED: Final = frozenset({"wal_segment_size", "innodb_page_size"})
 
 
 def counted_settings(instance: DatabaseInstance, *, changeable: bool = False) -> dict[str, str]:
     """The given settings that the engine's rule counts with, by the engine's spelling; a planner may give any other.
 
-    ``changeable``: those alone that a plan's file may change, so none that names what the server loads.
+    ``changeable``: without the plan's own advice and what names what the server loads. A file changes them but `FIXED`.
     """
     rule = engine_named(instance.engine)
     counted = {one.name for one in rule.settings if one.matters} | rule.also_read
     if changeable:
-        counted -= _NOT_CHANGED | {one.name for one in rule.settings if one.kind is SettingKind.TEXT}
+        counted -= {"huge_pages", "large_pages"} | {one.name for one in rule.settings if one.kind is SettingKind.TEXT}
     given = {underscored(name): " ".join(bare(value).split()) for name, value in instance.settings.items()}
     return {name: value for name, value in given.items() if name in counted}
 

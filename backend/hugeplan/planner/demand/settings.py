@@ -18,7 +18,7 @@ from typing import Final
 from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
 from hugeplan.planner.errors import SettingValueError, UnknownSettingError
 from hugeplan.planner.remembered import remembered
-from hugeplan.planner.units import format_iec_bytes, parse_iec_bytes, parse_whole_number
+from hugeplan.planner.units import decimal_as_c_reads_it, format_iec_bytes, parse_iec_bytes, parse_whole_number
 
 Value = int | float | bool | str
 _UNBOUNDED: Final = 2**63 - 1
@@ -126,10 +126,11 @@ _SAME: Final = dict.fromkeys(("true", "t", "yes", "1"), "on") | dict.fromkeys(("
 def plain(value: str, unit_bytes: int = 1) -> str:
     """A value in one spelling: a switch is on or off, a size in bytes; a number alone counts ``unit_bytes``."""
     text = bare(value).lower()
-    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?) ?([kmgtp]?)b?", text)
+    text = decimal_as_c_reads_it(text) if text.startswith("0x") else text
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?) ?([bkmgtp]?)b?", text)
     if text in _SAME or found is None:
         return _SAME.get(text, text)
-    size = int(Decimal(found[1]) * (1024 ** " kmgtp".index(found[2]) if found[2] else unit_bytes))
+    size = int(Decimal(found[1]) * (1024 ** "bkmgtp".index(found[2]) if found[2] else unit_bytes))
     return str(size or "off")
 
 

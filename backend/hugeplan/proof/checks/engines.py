@@ -9,17 +9,20 @@ from functools import partial
 from heapq import nsmallest
 from typing import Any, Final
 
-from hugeplan.planner.demand import ENGINES, differs, engine_named
+from hugeplan.planner.demand import ENGINES, context_with_page_size, demand_of, differs, engine_named, is_sized
+from hugeplan.planner.demand.registry import FIXED
 from hugeplan.planner.demand.settings import underscored
+from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.findings import findings_by, pod_limit
 from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok, unknown, wrong
-from hugeplan.planner.model import Finding, InstancePlan, Plan, State
+from hugeplan.planner.model import Finding, InstancePlan, ObservedDatabase, ObservedSegment, Plan, State, Term
+from hugeplan.planner.observation.databases import as_instance
 from hugeplan.planner.observation.server_owners import port_of_key
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
 from hugeplan.planner.printable import printable
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
-from hugeplan.proof.checks.judging import NAMES_SAID, Group, Judge, demand_key, first_of, judged
+from hugeplan.proof.checks.judging import NAMES_SAID, Group, Judge, demand_key, first_of, grows, judged
 from hugeplan.proof.holders import called, holders
 from hugeplan.proof.matching import Server, match_servers, owner_of
 from hugeplan.proof.observation import Observation
@@ -33,8 +36,11 @@ what is wrong is worded as in pod_limit_below_segment."""
 MEMLOCK = "verify_memlock"
 """May a server that locks its segment lock all of it?"""
 SETTINGS = "verify_settings"
-"""Does a server's configuration say what the plan counts its pages with? Asked where all of it could be read."""
+"""Does a server ask for the pages that the plan counts when it is started next? By the rule that counted them, with
+its configuration; asked where all of it could be read, and where its size is no share of memory."""
 MAPPED = "pages mapped"
+_GROWS: Final = "and takes more as it grows"
+_SWITCHES: Final = ("huge_pages", "large_pages")
 MOST_LIMITS = 4
 """Limits of a server that are judged, the shortest of more. The agent sends one for each counter and page size."""
 
@@ -57,12 +63,13 @@ def check(plan: Plan, observed: Observation) -> Iterable[Finding]:
     yield from _all_limits(pairs, limits)
     yield from _memlocks(pairs)
     for instance in plan.instances:
-        yield from _settings(instance, servers[instance.name].server or {})
+        yield from _settings(observed, instance, servers[instance.name].server or {})
 
 
 def _backings(pairs: Iterable[tuple[InstancePlan, Group]], observed: Observation, limits: _Limits) -> Iterable[Finding]:
     found: list[tuple[InstancePlan, Finding, int | None]] = []
     said: Counter[int] = Counter()
+    planned: Counter[int] = Counter()
     judge = Judge.by(BACKING, partial(_backing, observed, limits))
     for instance, group in pairs:
         if not group.matched.possible:
@@ -71,7 +78,9 @@ def _backings(pairs: Iterable[tuple[InstancePlan, Group]], observed: Observation
             one = judged(judge, instance, group)
         mapped = next((int(str(term.value)) for term in one.evidence if term.name == MAPPED), None)
         found.append((instance, one, mapped))
-        said[instance.page_bytes or 0] += instance.demand.pages if mapped is not None else 0
+        if mapped is not None:
+            planned[instance.page_bytes or 0] += instance.demand.pages
+            said[instance.page_bytes or 0] += mapped or instance.demand.pages
     for instance, one, mapped in found:
         size = instance.page_bytes or 0
         pool = observed.global_pool(size) or {}
@@ -87,6 +96,10 @@ def _backings(pairs: Iterable[tuple[InstancePlan, Group]], observed: Observation
             title = f"It is said to run on pages of {page_label(size)}, and {idle:,} of them are idle"
             fix = "Check huge_pages_status or its log, restart it, then verify again."
             yield unknown(BACKING, instance.name, title, one.reason, fix, evidence=one.evidence)
+        elif one.title.endswith(_GROWS) and idle < planned[size] - said[size]:
+            title = f"{planned[size] - said[size]:,} more pages may be taken as heaps grow, and {idle:,} are idle"
+            fix = "Stop the holders or plan for them too (hugeplan plan --node this), then restart it."
+            yield wrong(BACKING, instance.name, title, one.reason, fix, evidence=(*one.evidence, because(Cause.HELD)))
         else:
             yield one
 
@@ -124,7 +137,7 @@ def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Se
 def _off_by(server: Server) -> str | None:
     """The setting that keeps a server off huge pages, and where it was read; None where none was."""
     settings = server.get("settings") or {}
-    for name, said in ((name, settings.get(name) or {}) for name in ("huge_pages", "large_pages")):
+    for name, said in ((name, settings.get(name) or {}) for name in _SWITCHES):
         if str(said.get("value")).lower() in {"off", "false", "no", "0"}:
             return f"{name} = {said['value']} ({printable(str(said.get('source')))})"
     return None
@@ -189,29 +202,31 @@ def _backing(observed: Observation, limits: _Limits, instance: InstancePlan, ser
         reason = f"{counted_pages(pages, instance.page_bytes or 0)} are mapped; another part lies elsewhere."
         fix = "Check that the pool was complete when it started, then restart it."
         return attention(BACKING, name, title, reason, fix, evidence=(pid, measured(MAPPED, pages)))
-    planned_pages, error = instance.demand.pages, instance.demand.error_pages
-    if pages and abs(pages - planned_pages) > error:
-        title = f"It maps {pages:,} pages of {planned}, {planned_pages:,} are planned"
-        evidence = (pid, measured(MAPPED, pages))
-        return attention(BACKING, name, title, *_why_other_pages(instance, server), evidence=evidence)
+    if pages and abs(pages - instance.demand.pages) > instance.demand.error_pages:
+        return _other_pages(instance, server, pages, (pid, measured(MAPPED, pages)))
     mapped = f"It maps {counted_pages(pages, instance.page_bytes or 0)}." if pages else "Its mappings are huge."
     return ok(BACKING, name, f"It runs on pages of {planned}", mapped, evidence=(pid, measured(MAPPED, pages)))
 
 
-def _why_other_pages(instance: InstancePlan, server: Server) -> tuple[str, str]:
-    """Reason and fix where a server maps another number of pages: its version first, then its settings."""
-    planned, real = instance.demand.version, server.get("version")
+def _other_pages(instance: InstancePlan, server: Server, pages: int, evidence: tuple[Term, ...]) -> Finding:
+    """A server that maps another number of pages: it still grows, or its version differs, or its settings."""
+    size, demand, real = page_label(instance.page_bytes or 0), instance.demand, server.get("version")
+    more, planned = demand.pages - pages, demand.version
+    if more > 0 and grows(server):
+        title, reason = f"It runs on pages of {size}, {_GROWS}", f"It maps {pages:,} of {demand.pages:,} planned pages."
+        return ok(BACKING, instance.name, title, reason, evidence=evidence)
     if planned is not None and real is not None and not _is_version(planned, str(real)):
-        return (
-            f"The plan is for version {planned}, the server is version {real}. Versions divide their shared memory "
-            "differently, so this says nothing about its settings.",
-            f"Give the instance version {real} in the scenario, and plan again.",
-        )
-    why = "its settings are not the plan's"
-    if planned is not None and real is None:
-        why += f", or its version is not {planned}, which was planned for"
-    again = "Write the plan's settings, or plan again with the server's."
-    return f"The difference is beyond the rule's error of {instance.demand.error_pages}: {why}.", again
+        reason = f"The plan is for version {planned}, the server is version {real}. Versions divide their shared "
+        reason += "memory differently, so this says nothing about its settings."
+        again = f"Give the instance version {real} in the scenario, and plan again."
+    else:
+        reason = f"The difference is beyond the rule's error of {demand.error_pages}: its settings are not the plan's"
+        reason += "." if planned is None or real else f", or its version is not {planned}, which was planned for."
+        again = "Write the plan's settings, or plan again with the server's."
+    if more < 0:  # the planned pool does not hold it at its next start
+        evidence = (*evidence, because(Cause.OTHER))
+    title = f"It maps {pages:,} pages of {size}, {demand.pages:,} are planned"
+    return attention(BACKING, instance.name, title, reason, again, evidence=evidence)
 
 
 def _is_version(planned: str, real: str) -> bool:
@@ -326,23 +341,65 @@ class _Claims:
         )
 
 
-def _settings(instance: InstancePlan, server: Server) -> Iterable[Finding]:
-    """One finding where its file is to be installed, or what goes before it says something else."""
+def _settings(observed: Observation, instance: InstancePlan, server: Server) -> Iterable[Finding]:
+    """One finding where its configuration asks for other pages than are counted, or for other memory on base pages."""
     if not server.get("settings_complete"):
         return
-    read = (server.get("settings") or {}).items()
+    read, rule = (server.get("settings") or {}).items(), engine_named(instance.engine)
     said = {underscored(name): (str(one.get("value")), one.get("source")) for name, one in read}
-    counted = instance.counted_settings or {}
+    counted = {name: value for name, value in (instance.counted_settings or {}).items() if name not in FIXED}
     own = {item.name: item.value for item in instance.demand.settings if item.name in counted}
-    others = [
-        f"{name} = {value}, its server has {'{} ({})'.format(*said[name]) if name in said else 'its default'}"
-        for name, value in {**counted, **own}.items()
-        if differs(instance.engine, name, value, said.get(name, (None,))[0])
-    ]
-    if others:
-        title, reason = "Its settings are not the plan's", f"The plan counts with {printable('; '.join(others))}."
-        fix = "Install the plan's file for it and restart it, or plan again with the server's settings."
-        yield attention(SETTINGS, instance.name, title, reason, fix, evidence=(because(Cause.NOT_RESTARTED),))
+    by_default = {one.name: one.default for one in rule.settings if one.matters} | dict.fromkeys(rule.also_read)
+    planned = {name: value or "its default" for name, value in by_default.items() if name in said} | counted | own
+    others = {
+        name: f"{name} = {value}, its server has {'{} ({})'.format(*said[name]) if name in said else 'its default'}"
+        for name, value in planned.items()
+        if name not in _SWITCHES and differs(instance.engine, name, value, said.get(name, (None,))[0])
+    }
+    asked, demand = _asked(observed, instance, server), instance.demand
+    if asked is None or instance.page_bytes is None:
+        is_other, title = not others.keys().isdisjoint(counted), "Its settings are not the plan's"
+    else:
+        is_other, size = abs(asked - demand.pages) > demand.error_pages, page_label(instance.page_bytes)
+        title = f"At its next start it asks for {asked:,} pages of {size}, {demand.pages:,} are planned"
+    if is_other:
+        off = None if asked else _off_by(server)
+        reasons = [f"Its configuration says {off}."] if off else []
+        reasons += [f"The plan counts with {printable('; '.join(others.values()))}."] if others else []
+        is_of_file = others.keys() <= counted.keys()  # the plan's file for it says otherwise
+        fix = "Install the plan's file for it and restart it" if is_of_file else "Take it back before it is restarted"
+        fix += ", or plan again with the server's settings."
+        cause = (because(Cause.NOT_RESTARTED if is_of_file else Cause.OTHER),)
+        yield attention(SETTINGS, instance.name, title, " ".join(reasons) or f"{title}.", fix, evidence=cause)
+
+
+def _asked(observed: Observation, instance: InstancePlan, server: Server) -> int | None:
+    """Pages of the planned size that it asks for at its next start, by the rule that planned it.
+
+    None where its settings do not tell: they are refused, or its size is a share of memory whose limit is not read.
+    """
+    inventory, rule, size = observed.inventory, engine_named(instance.engine), instance.demand.page_bytes
+    cpu, memory = inventory.get("cpu") or {}, observed.sample.get("memory") or {}
+    names = ("base_page_bytes", "huge_page_sizes_bytes", "default_huge_page_bytes")
+    known = {name: inventory[name] for name in names if inventory.get(name)}
+    known |= {"cpus": cpu.get("online"), "mem_total_bytes": memory.get("mem_total_bytes")}
+    context = replace(context_with_page_size(size), **known)
+    said = {name: str(one.get("value")) for name, one in (server.get("settings") or {}).items()}
+    fixed = {name: value for name, value in (instance.counted_settings or {}).items() if name in FIXED}
+    switches = {one.name: one.default or "" for one in rule.settings if one.name in _SWITCHES}
+    mapped = [(int(one.get("bytes") or 0), one.get("page_bytes")) for one in server.get("segments") or ()]
+    segments = tuple(ObservedSegment(bytes=whole, page_bytes=page) for whole, page in mapped)
+    version, settings = server.get("version") or instance.demand.version, {**switches, **fixed, **said}
+    key, engine = instance.name, instance.engine
+    database = ObservedDatabase(key=key, engine=engine, version=version, settings=settings, segments=segments)
+    try:
+        now = as_instance(database, instance.name, context)
+        if now.unread_settings or rule.shares_memory(now) or (rule.shared_by and not is_sized(rule, now)):
+            return None
+        is_asked = size in rule.pool_use(now, context).page_sizes_bytes and rule.named_size(now) in {None, size}
+        return demand_of(now, size, context).pages if is_asked else 0
+    except PlannerError:
+        return None
 
 
 def _memlocks(pairs: Iterable[tuple[InstancePlan, Group]]) -> Iterable[Finding]:

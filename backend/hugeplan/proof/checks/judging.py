@@ -8,6 +8,8 @@ from functools import cached_property
 
 import msgspec
 
+from hugeplan.planner.demand import ENGINES
+from hugeplan.planner.demand.settings import plain
 from hugeplan.planner.findings.base import unknown
 from hugeplan.planner.model import Finding, InstancePlan, State
 from hugeplan.proof.holders import called
@@ -117,11 +119,18 @@ def _class_of(server: Server) -> Hashable:
             )
             for one in limits
         ]  # fmt: skip
-    found = (limits, *(server.get(name) for name in _JUDGED_BY))
+    found = (limits, grows(server), *(server.get(name) for name in _JUDGED_BY))
     try:
         return msgspec.json.encode(found)
     except (OverflowError, TypeError, ValueError):  # a number of more than 64 bits; this takes thrice as long
         return repr(found)
+
+
+def grows(server: Server) -> bool:
+    """Whether a server maps no more of its size, which its settings tell, than it has needed yet."""
+    switch = ENGINES[server["engine"]].maps_as_it_grows if server.get("engine") in ENGINES else None
+    said = (server.get("settings") or {}).get(switch) or {}
+    return bool(server.get("settings_complete")) and plain(str(said.get("value"))) == "on"
 
 
 def first_of(names: Sequence[str], count: int | None = None) -> str:

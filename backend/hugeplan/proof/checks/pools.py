@@ -130,7 +130,7 @@ def check_idle(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield attention(IDLE, subject, "Nothing uses the pool", reason, fix, evidence=evidence)
         elif used < demand * 9 // 10:
             reason = f"{used:,} pages are mapped or reserved, {demand:,} were planned to be."
-            fix = "An engine fell back to base pages, is not running, or is smaller than planned."
+            fix = "An engine fell back to base pages, is not running, is smaller than planned, or still grows."
             evidence = (measured("free_hugepages", free), measured("resv_hugepages", reserved))
             yield attention(IDLE, subject, f"{idle:,} of {total:,} pages are idle", reason, fix, evidence=evidence)
         else:
