@@ -103,12 +103,13 @@ ZGC = {"Xmx": "1024m", "Xms": "64m", "UseZGC": "true", "UseLargePages": "true"}
     [
         (ZGC, 480, State.OK, Cause.IN_FORCE),
         (ZGC, 400, State.WRONG, Cause.HELD),
+        (ZGC, None, State.UNKNOWN, Cause.NOT_OBSERVED),
         (ZGC | {"Xmx": "2048m"}, 480, State.OK, Cause.NOT_RESTARTED),
         ({**ZGC, "UseZGC": "false", "UseG1GC": "true"}, 480, State.UNKNOWN, Cause.NOT_RESTARTED),
     ],
 )
 def test_a_collector_that_maps_as_it_grows_is_judged_by_what_it_may_still_take(
-    settings: dict[str, str], idle: int, state: State, cause: Cause
+    settings: dict[str, str], idle: int | None, state: State, cause: Cause
 ) -> None:
     """Found: of a ZGC whose Xms is below Xmx, "its settings are not the plan's" right after the plan was applied."""
     found, report = of_engine("jvm", version="25", settings=ZGC)

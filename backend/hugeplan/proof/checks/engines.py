@@ -90,6 +90,8 @@ def _backings(pairs: Iterable[tuple[InstancePlan, Group]], observed: Observation
             yield one
         elif one.state is State.ATTENTION and _is_short(mapped, instance.demand.pages - instance.demand.error_pages):
             yield replace(one, state=State.UNKNOWN)  # another server, or other settings: neither is the plan
+        elif one.title.endswith(_GROWS) and None in (free, reserved):
+            yield replace(one, state=State.UNKNOWN)
         elif None not in (total, free, reserved) and _is_short(
             int(total or 0) - idle, min(said[size], int(total or 0))
         ):  # a mapping without a reservation (MAP_NORESERVE) has no pages
@@ -366,9 +368,10 @@ def _settings(observed: Observation, instance: InstancePlan, server: Server) -> 
         off = None if asked else _off_by(server)
         reasons = [f"Its configuration says {off}."] if off else []
         reasons += [f"The plan counts with {printable('; '.join(others.values()))}."] if others else []
+        fix = "Take it back before it is restarted, or plan again with the server's settings."
         is_of_file = others.keys() <= counted.keys()  # the plan's file for it says otherwise
-        fix = "Install the plan's file for it and restart it" if is_of_file else "Take it back before it is restarted"
-        fix += ", or plan again with the server's settings."
+        if is_of_file:
+            fix = "Install the plan's file for it and restart it, or plan again with the server's settings."
         cause = (because(Cause.NOT_RESTARTED if is_of_file else Cause.OTHER),)
         yield attention(SETTINGS, instance.name, title, " ".join(reasons) or f"{title}.", fix, evidence=cause)
 
