@@ -368,8 +368,11 @@ def _settings(observed: Observation, instance: InstancePlan, server: Server) -> 
         off = None if asked else _off_by(server)
         reasons = [f"Its configuration says {off}."] if off else []
         reasons += [f"The plan counts with {printable('; '.join(others.values()))}."] if others else []
-        fix = "Take it back before it is restarted, or plan again with the server's settings."
-        is_of_file = others.keys() <= counted.keys()  # the plan's file for it says otherwise
+        fix = (
+            "Take it back or install the plan's file before it is restarted, or plan again with the server's settings."
+        )
+        # The plan's file says otherwise. Where more is asked for, it may not start without that file's line.
+        is_of_file = others.keys() <= counted.keys() and (asked or 0) <= demand.pages
         if is_of_file:
             fix = "Install the plan's file for it and restart it, or plan again with the server's settings."
         cause = (because(Cause.NOT_RESTARTED if is_of_file else Cause.OTHER),)
