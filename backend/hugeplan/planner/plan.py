@@ -39,6 +39,7 @@ from hugeplan.planner.model import (
     PlanRequest,
     PoolPlan,
     Tenant,
+    numa_words,
 )
 from hugeplan.planner.observation.server_owners import ServerOwners, made_by
 from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
@@ -151,7 +152,7 @@ def _pools(
 def _place_all(
     inputs: ChoiceInputs, chosen: Sequence[_Chosen], claims: Sequence[Claim]
 ) -> tuple[list[NumaPlacement], list[NumaPlacement]]:
-    """Pages of every pool instance on NUMA nodes, and its smaller huge pages: bound first, then larger pages first."""
+    """Pages of every pool instance on NUMA nodes, and its smaller huge pages: fewest nodes first, then larger pages."""
     by_node = {numa.id: numa.mem_total_bytes for numa in inputs.node.numa}
     for claim in claims:
         if claim.numa_node is not None:
@@ -168,17 +169,17 @@ def _place_all(
             for demand in (c.candidate.demand, *c.candidate.smaller)
         ),
         key=lambda item: (
-            chosen[item[0]].instance_candidates.instance.numa_node is None,
+            len(chosen[item[0]].instance_candidates.instance.within) or len(by_node),
             -item[1].page_bytes,
             -item[1].pages,
             chosen[item[0]].instance_candidates.instance.name,
         ),
     )
     for i, demand in order:
-        bound = chosen[i].instance_candidates.instance.numa_node
+        within = chosen[i].instance_candidates.instance.within
         # What workloads that are bound to a NUMA node may come to need stays free there, where others have room.
         enough = {numa_id: size - inputs.excess[1][numa_id] for numa_id, size in by_node.items()}
-        placement = place_pages(demand, bound, inputs.node, inputs.policy, (enough, by_node))
+        placement = place_pages(demand, within, inputs.node, inputs.policy, (enough, by_node))
         for numa_id, pages in placement.pages.items():
             by_node[numa_id] -= pages * placement.page_bytes + placement.spare_bytes(numa_id)
         if demand is chosen[i].candidate.demand:
@@ -206,14 +207,13 @@ def _instance_plan(
     others = [c for c in p.candidates if c is not candidate and c.obstacle is None]
     runner_up = max(others, key=lambda c: c.score, default=None)
     nodes = tuple(numa_id for numa_id, pages in sorted(placement.pages.items()) if pages)
-    bound = p.instance.numa_node
     why, why_besides_score = why_instance(p, candidate, runner_up, item.sized)
     runs_as = running.get(p.instance.name, p.instance.runs_as)
     server = request.server(runs_as)
     return InstancePlan(
         name=p.instance.name,
         engine=p.engine.name,
-        numa_nodes=nodes or ((bound,) if bound is not None else tuple(n.id for n in request.node.numa)),
+        numa_nodes=nodes or p.instance.within or tuple(n.id for n in request.node.numa),
         page_bytes=candidate.page_bytes if candidate.is_pool else None,
         demand=candidate.demand,
         page_tables_base_bytes=p.base_tables_bytes,
@@ -364,10 +364,9 @@ def _assumptions(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Sel
         found.append(
             "page tables: each active connection touches the working set, or the whole segment where it is unknown"
         )
-    far = [str(numa.id) for numa in inputs.node.numa if numa.is_far]
+    far = [numa.id for numa in inputs.node.numa if numa.is_far]
     if far and any(c.candidate.is_pool for c in chosen):
-        nodes = f"NUMA node{'s' if len(far) > 1 else ''} {', '.join(far)}"
-        found.append(f"{nodes}: memory without processors, so pages only for databases that are bound there")
+        found.append(f"{numa_words(far)}: memory without processors, so pages only for databases that are bound there")
     found += [f"{c.instance_candidates.instance.name}: {c.sized.basis}" for c in chosen if c.sized is not None]
     if not selection.exact:
         found.append("page sizes: chosen by least loss per byte, not proven best (too many combinations)")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, ok, wrong
-from hugeplan.planner.model import Finding, named
-from hugeplan.planner.observation.databases import may_allocate_on
+from hugeplan.planner.model import Finding, numa_words
 
 CODE = "numa_node_not_allowed"
 
@@ -14,15 +13,16 @@ CODE = "numa_node_not_allowed"
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance with huge pages whose server may allocate on some NUMA nodes only."""
     for instance, planned in inputs.with_pool:
-        allowed = may_allocate_on(inputs.request.server(planned.runs_as), inputs.node)
+        allowed = instance.allowed_numa_nodes
         if not allowed:
             continue
-        may, has = (f"NUMA node{'s' * (len(ids) > 1)} {named(map(str, ids))}" for ids in (allowed, planned.numa_nodes))
+        may, has = numa_words(allowed), numa_words(planned.numa_nodes)
         reason = f"By its cpuset and memory policy its server may allocate on {may} only; its pages are on {has}."
-        fix = "Set numa_node to one of its nodes, or change NUMAPolicy, AllowedMemoryNodes, numactl or cpuset.mems."
+        fix = (
+            "Leave numa_node out, set it to one of its nodes, or change NUMAPolicy, AllowedMemoryNodes, numactl or"
+            " cpuset.mems."
+        )
         if set(planned.numa_nodes) <= set(allowed):
             yield ok(CODE, instance.name, "Its pages lie where its server may allocate", reason)
-        elif instance.numa_node is None:
-            yield wrong(CODE, instance.name, "Some pages lie where its server may not allocate", reason, fix)
         else:
             yield wrong(CODE, instance.name, "All pages lie where its server may not allocate", reason, fix)

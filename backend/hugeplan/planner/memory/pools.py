@@ -7,6 +7,7 @@ node, because the kernel would do the same silently (Documentation/admin-guide/m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -103,17 +104,17 @@ def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], *rooms: 
 
 
 def place_pages(
-    demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy, rooms: Sequence[Mapping[int, int]]
+    demand: Demand, within: Sequence[int], node: NodeFacts, policy: Policy, rooms: Sequence[Mapping[int, int]]
 ) -> NumaPlacement:
-    """Where the pages of one instance go; ``rooms`` as in :func:`spread_pages`, before the instance's slack."""
+    """Where the pages of one instance go: ``within`` these NUMA nodes, or anywhere where it is empty.
+
+    ``rooms`` as in :func:`spread_pages`, before the instance's slack.
+    """
     slack = slack_bytes(demand, policy)
-    if numa_node is not None:
-        uncertain_on = numa_node if demand.error_pages else None
-        pages, shares = {numa_node: demand.pages}, {numa_node: slack}
-        return NumaPlacement(demand.page_bytes, pages, shares, uncertain_on, demand.is_limit)
+    near, every = ([n for n in numa if n.id in within] for numa in (node.near_numa, node.numa))
     held = most_slack_pages(demand, 1, policy) * demand.page_bytes
     without_slack = [{i: size - held for i, size in room.items()} for room in rooms]
-    pages = spread_pages(demand.pages, demand.page_bytes, node.near_numa, *without_slack)
+    pages = spread_pages(demand.pages, demand.page_bytes, near or every or node.near_numa, *without_slack)
     shares = {i: slack * count // demand.pages if demand.pages else 0 for i, count in pages.items()}
     most = max(pages, key=lambda i: pages[i])
     if demand.pages:
@@ -124,25 +125,40 @@ def place_pages(
 def held_pages(in_use: PagesInUse, own_demand: Mapping[int, int]) -> dict[PoolKey, int]:
     """Huge pages in use by what the scenario does not describe, by (NUMA node, page size). No plan gives them away.
 
-    Pages in use count as others' unless they are known to be a described database's. ``own_demand``: pages that the
-    scenario's databases will want, by page size; of a pool whose free count is not known they may use what is there.
+    A running server's pages are within the NUMA nodes that it may allocate from, wherever reserved ones were counted.
+    What else is in use counts as others' unless it is known to be a described database's. ``own_demand``: pages that
+    the scenario's databases will want, by page size; of a pool whose free count is not known they may use what is
+    there.
     """
-    held: dict[PoolKey, int] = {}
-    for size in sorted({size for _, size in in_use.pools}):
+    held: Counter[PoolKey] = Counter()
+    for size in {size for _, size in in_use.pools}:
         of_size = {numa_id: state for (numa_id, page), state in in_use.pools.items() if page == size}
-        for kept, own in (
-            ({i: state.in_use for i, state in of_size.items() if state.in_use is not None}, in_use.own_pages),
-            ({i: state.pages for i, state in of_size.items() if state.in_use is None}, own_demand),
-        ):
-            mine = {i: min(pages, in_use.own_bound.get((i, size), 0)) for i, pages in kept.items()}
-            known = {i: min(kept[i] - mine[i], in_use.others_bound.get((i, size), 0)) for i in kept}
-            rest = [kept[i] - mine[i] - known[i] for i in kept]
-            others = max(0, sum(rest) - max(0, own.get(size, 0) - sum(mine.values())))
-            for numa_id, unknown in zip(kept, split_exactly(others, rest) if kept else (), strict=True):
-                pages = known[numa_id] + unknown
-                if pages:
-                    held[(numa_id, size)] = pages
-    return held
+        left = Counter({numa_id: state.kept for numa_id, state in of_size.items()})
+        servers = [server for server in in_use.servers if server.page_bytes == size]
+        total = own = sum(server.pages for server in servers if server.is_own)
+        counted_elsewhere = 0
+        # Those with the fewest NUMA nodes first: what they leave is the others'.
+        for server in sorted(servers, key=lambda one: (len(one.numa_nodes) or len(of_size), one.is_own)):
+            if server.is_own and not server.numa_nodes:
+                continue
+            nodes = server.numa_nodes or tuple(of_size)
+            there = [left[i] for i in nodes]
+            found = min(server.pages, sum(there))
+            lacks = server.pages - found
+            left.subtract(dict(zip(nodes, split_exactly(found, there), strict=True)))
+            if server.is_own:
+                own -= found
+                continue
+            counted_elsewhere += lacks
+            pools = [of_size[i].pages if i in of_size else 0 for i in nodes]
+            for shares in (split_exactly(found, there), split_exactly(lacks, pools)):
+                held.update({(i, size): pages for i, pages in zip(nodes, shares, strict=True)})
+        for is_known, mine in ((True, own), (False, max(0, own_demand.get(size, 0) - (total - own)))):
+            rest = {i: left[i] for i, state in of_size.items() if (state.in_use is not None) is is_known}
+            others = max(0, sum(rest.values()) - mine - counted_elsewhere)
+            shares = split_exactly(others, list(rest.values())) if rest else ()
+            held.update({(i, size): pages for i, pages in zip(rest, shares, strict=True)})
+    return {key: pages for key, pages in held.items() if pages}
 
 
 def pool_plans(
@@ -171,6 +187,7 @@ def pool_plans(
     sizes = {page_bytes for _, page_bytes in demand}
     own = {size: sum(pages for (_, page), pages in demand.items() if page == size) for size in sizes}
     held = held_pages(in_use, own)
+    named = held_pages(in_use, dict.fromkeys(sizes, sum(present.values())))
     keys = {key for key, pages in demand.items() if pages} | {key for key, pages in present.items() if pages}
     plans = []
     for numa_id, page_bytes in sorted(keys):
@@ -178,10 +195,11 @@ def pool_plans(
         wanted, others = demand.get(key, 0), held.get(key, 0)
         extra = pool_slack_pages(slack[key], page_bytes, policy, uncertain=key in uncertain) if key in grows else 0
         if keep_present:
+            others = min(others, present.get(key, 0))
             extra = present.get(key, 0) - others
         elif key in in_use.pools and in_use.pools[key].in_use is None:
             # Whether any page is in use is not known: none is released, and the databases may use what is there.
-            others = max(0, in_use.pools[key].pages - wanted - extra)
+            others = max(named.get(key, 0), in_use.pools[key].pages - wanted - extra)
         plans.append(
             PoolPlan(
                 numa_node=numa_id,

@@ -81,6 +81,7 @@ from hugeplan.planner.model.words import (
     State,
     Term,
     named,
+    numa_words,
     subject_words,
 )
 
@@ -159,5 +160,6 @@ __all__ = [
     "WalkShare",
     "Workload",
     "named",
+    "numa_words",
     "subject_words",
 ]

@@ -103,6 +103,7 @@ class DatabaseInstance:
     ``stateful_set`` (``namespace/name``) and ``container`` are the Kubernetes objects it runs in, where they are known.
     ``operator_object`` is the custom resource that those are made from, where an operator makes them.
     ``unread_settings`` are settings that the server may have and nobody read: their defaults stand in for them.
+    ``allowed_numa_nodes``: those that its running server may allocate from; empty: all, or not known.
     """
 
     name: str
@@ -128,6 +129,12 @@ class DatabaseInstance:
     container: str | None = None
     operator_object: OperatorObject | None = None
     unread_settings: tuple[str, ...] = ()
+    allowed_numa_nodes: tuple[int, ...] = ()
+
+    @property
+    def within(self) -> tuple[int, ...]:
+        """The NUMA nodes for its pages: the scenario's, else those of its running server; empty: all."""
+        return self.allowed_numa_nodes if self.numa_node is None else (self.numa_node,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import (
@@ -13,6 +13,7 @@ from hugeplan.planner.model import (
     ObservedDatabase,
     ObservedTenant,
     PlanRequest,
+    numa_words,
 )
 from hugeplan.planner.observation.databases import (
     Match,
@@ -52,21 +53,29 @@ class Start:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ServerPages:
+    """Huge pages of one size of a running server. ``numa_nodes``: where it may allocate; empty: all, or not known."""
+
+    server: str
+    page_bytes: int
+    pages: int
+    numa_nodes: tuple[int, ...]
+    is_own: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesInUse:
-    """Huge pages that must stay: all pools, the matched databases' own pages by size, and who holds the others.
+    """Huge pages that must stay: all pools, what each running server has of them, and who holds those of others.
 
-    ``own_bound``, ``others_bound``: pages of servers that may allocate on one NUMA node, which are nowhere else.
     Pages in use that are not known to be a matched database's are somebody else's: a plan keeps them beside its own.
     ``guessed``: matched databases whose mappings could not be read; their own pages are what their settings come to.
     """
 
     pools: Mapping[PoolKey, PoolState]
-    own_pages: Mapping[int, int]
+    servers: tuple[ServerPages, ...]
     holders: Mapping[int, tuple[str, ...]]
     guessed: tuple[str, ...] = ()
-    own_bound: Mapping[PoolKey, int] = field(default_factory=dict)
-    others_bound: Mapping[PoolKey, int] = field(default_factory=dict)
 
 
 def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
@@ -165,16 +174,22 @@ def _matches(request: PlanRequest, sample: NodeSample) -> tuple[PlanRequest, Mat
     matches = match_databases(request.databases, sample, context)
     limits = {match.instance: limit_of(match.database) for match in matches.matched}
     own = {match.instance: may_allocate_on(match.database, request.node) for match in matches.matched}
-    unbound = [one.name for one in request.databases if one.numa_node is None]
-    bound = {name: own[name][0] for name in unbound if len(own.get(name, ())) == 1}
+    unbound = [one.name for one in request.databases if one.numa_node is None and own.get(one.name)]
+    bound = {name: own[name][0] for name in unbound if len(own[name]) == 1}
     seen = tuple(
-        replace(one, memory_limit_bytes=limits.get(one.name), numa_node=bound.get(one.name, one.numa_node))
+        replace(
+            one,
+            memory_limit_bytes=limits.get(one.name),
+            numa_node=bound.get(one.name, one.numa_node),
+            allowed_numa_nodes=own.get(one.name, ()),
+        )
         for one in request.databases
     )
     require_size_known(seen, matches.matched, context)
     notes = tuple(
-        f"{name}: on NUMA node {only} alone, as its server is bound there (/proc/PID: Mems_allowed_list, numa_maps)"
-        for name, only in bound.items()
+        f"{name}: on {numa_words(own[name])} alone, as its server is bound there (/proc/PID: Mems_allowed_list,"
+        " numa_maps)"
+        for name in unbound
     )
     return replace(request, databases=seen), replace(matches, notes=(*matches.notes, *notes))
 
@@ -194,42 +209,36 @@ def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
     pools = pool_states(request.node, request.sample)
     sample = request.sample
     if sample is None or sample.databases is None:
-        return PagesInUse(pools=pools, own_pages={}, holders={})
+        return PagesInUse(pools=pools, servers=(), holders={})
     matched = start.matched if start is not None else _matches(request, sample)[1].matched
     default = request.node.default_huge_page_bytes
-    own: dict[int, int] = {}
-    bound: tuple[dict[PoolKey, int], dict[PoolKey, int]] = ({}, {})
+    servers = []
     numa_of = {database.name: database.numa_node for database in request.databases}
     guessed = []
     for match in matched:
         # Where it runs now, which a plan may change.
-        allowed = may_allocate_on(match.database, request.node) or (numa_of.get(match.instance),)
+        bound = numa_of.get(match.instance)
+        within = may_allocate_on(match.database, request.node) or (() if bound is None else (bound,))
         pages = pages_of(match.database, default)
         if pages is None:
             pages = pages_as_set(match.database, DemandContext.of_node(request.node))
             guessed += [match.instance] if pages else []
-        for size, count in pages.items():
-            own[size] = own.get(size, 0) + count
-            if len(allowed) == 1 and (numa_id := allowed[0]) is not None:
-                bound[0][numa_id, size] = bound[0].get((numa_id, size), 0) + count
+        servers += [ServerPages(match.instance, size, count, within, is_own=True) for size, count in pages.items()]
     ours = {match.database.key for match in matched}
     holders: dict[int, list[str]] = {}
     for database in sample.databases:
-        only = may_allocate_on(database, request.node)
+        within = may_allocate_on(database, request.node)
         for size, count in (pages_of(database, default) or {}).items():
             if count and database.key not in ours:
                 holders.setdefault(size, []).append(database.key)
-                if len(only) == 1:
-                    bound[1][only[0], size] = bound[1].get((only[0], size), 0) + count
+                servers.append(ServerPages(database.key, size, count, within, is_own=False))
     for process in sample.processes or ():
         held = (process.shared_hugetlb_bytes or 0) + (process.private_hugetlb_bytes or 0)
         if held and process.database is None and process.name not in holders.get(default, ()):
             holders.setdefault(default, []).append(process.name)
     return PagesInUse(
         pools=pools,
-        own_pages=own,
+        servers=tuple(servers),
         holders={size: tuple(names) for size, names in holders.items()},
         guessed=tuple(guessed),
-        own_bound=bound[0],
-        others_bound=bound[1],
     )

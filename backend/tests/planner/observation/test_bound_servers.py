@@ -48,7 +48,7 @@ def notes(found: Plan) -> list[str]:
     ((1,), (32, 32), [1], True),
     ((0, 1), (32, 32), [0, 1], False),
     ((), (32, 32), [0, 1], False),  # an older agent's report
-    ((0, 2), (32, 32, 32), [0, 1, 2], False),
+    ((0, 2), (32, 32, 32), [0, 2], True),
     ((0,), (64,), [0], False),
     ((0, 1), (64, 0), [0], False),  # a node without memory is none of several
     ((0, 1), (32, 0, 32), [0], True),
