@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.planner.demand import OnShortage, engine_named
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok, wrong
+from hugeplan.planner.findings.contention import lost_orders, takers_of_bound
 from hugeplan.planner.findings.count_uncertain import pages_short
 from hugeplan.planner.memory.kubernetes import huge_page_cap_bytes
 from hugeplan.planner.memory.ledger import free_bytes_by_node
@@ -21,6 +22,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     capped = cap is not None and sum(pool.pages * pool.page_bytes for pool in inputs.pools) > cap
     short = capped or any(free < 0 for free in free_bytes_by_node(inputs.ledger).values())
     may_lack = pages_short(inputs)
+    losers = {*takers_of_bound(inputs)}
+    losers |= {it.instance for order in lost_orders(inputs) or () for it in order.outcomes if not it.starts}
     for instance, planned in zip(inputs.request.databases, inputs.instances, strict=True):
         engine = engine_named(planned.engine)
         use = inputs.pool_uses[instance.name]
@@ -34,6 +37,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             title = "It may not start: its count may be off by more than the slack"
             why = f"{setting} = {value} needs all its huge pages, and may need up to {pages} more than the plan holds."
             fix = "Raise policy.slack_min_pages, or compare with the running server's own count."
+            yield attention(CODE, instance.name, title, why, fix, evidence=(given(setting, value),))
+            continue
+        if planned.page_bytes is not None and not short and instance.name in losers:
+            title = "It may not start: another server may take its pages first"
+            why = f"{setting} = {value} needs all its huge pages, and who starts first may take some of them."
+            fix = "Do what the finding start_order says."
             yield attention(CODE, instance.name, title, why, fix, evidence=(given(setting, value),))
             continue
         if planned.page_bytes is not None and not short:

@@ -44,7 +44,12 @@ class Server:
         return sum(self.has) + self.untouched
 
 
-def planned(*servers: Server, spare: tuple[int, ...] | None = None, is_free_known: bool = True) -> Plan:
+def planned(
+    *servers: Server,
+    spare: tuple[int, ...] | None = None,
+    is_free_known: bool = True,
+    also: DatabaseInstance | None = None,
+) -> Plan:
     """A node with 64 GiB on each NUMA node and these servers, with as many pages as they need, and the spare ones."""
     nodes = len(servers[0].has)
     touched = [sum(server.has[i] for server in servers) for i in range(nodes)]
@@ -88,9 +93,9 @@ def planned(*servers: Server, spare: tuple[int, ...] | None = None, is_free_know
         resv_hugepages=reserved if is_free_known else None,
     )
     sample = NodeSample(databases=running, processes=(), pools=(total,))
-    return plan(
-        PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=described, sample=sample)
-    )
+    databases = described if also is None else (*described, also)
+    node = NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB)
+    return plan(PlanRequest(node=node, databases=databases, sample=sample))
 
 
 def pools(found: Plan) -> dict[int, int]:
@@ -171,3 +176,42 @@ def test_where_the_free_count_is_not_known_the_pages_of_a_server_that_runs_are_k
     servers = (Server("x", (512, 0), (0,)), Server("y", (0, 256), is_described=True, numa_node=0))
     found = planned(*servers, is_free_known=False)
     assert pools(found)[0] >= 512 + 256
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "loser"),
+    [
+        (Server("x", (512, 0), (0,)), Server("y", (0, 512), is_described=True), "x"),
+        (Server("x", (512, 0)), Server("y", (0, 512), (1,), is_described=True), "y"),
+        (Server("x", (512, 0, 0), (0, 1)), Server("y", (0, 512, 0), (1, 2), is_described=True), "x and y"),
+        (Server("x", (512, 0), (0,)), Server("y", (0, 512), (1,), is_described=True), None),
+        (Server("x", (512, 0, 0), (0, 1)), Server("y", (0, 512, 0), (1,), is_described=True), "y"),
+        (Server("x", (512, 0, 0, 0), (0, 1)), Server("y", (0, 0, 512, 0), (2, 3), is_described=True), None),
+        (Server("x", (0, 512)), Server("y", (512, 0), is_described=True), None),
+    ],
+)
+def test_the_start_order_is_said_of_servers_that_nobody_described(x: Server, y: Server, loser: str | None) -> None:
+    """Found: y takes pages on the node of x, and x does not start; no finding said so."""
+    found = [f for f in said(planned(x, y), "start_order") if f.state != "ok"]
+    assert [f.title for f in found] == ([f"Pages for {loser} may be taken on their NUMA nodes"] if loser else [])
+
+
+def test_one_that_may_not_start_is_not_said_to_have_all_its_pages() -> None:
+    """Found beside that very warning: ok, the plan holds the pages without which it does not start."""
+    numa = tuple(NumaNode(id=i, mem_total_bytes=64 * GIB, pools=()) for i in range(2))
+    settings = {"shared_buffers": "16000MB", "huge_pages": "on"}
+    a, b = (
+        DatabaseInstance(name=name, engine="postgresql", version="17", settings=settings, page_bytes=PAGE, numa_node=to)
+        for name, to in (("a", None), ("b", 0))
+    )
+    found = plan(PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(a, b)))
+    assert {f.subject: f.state for f in said(found, "will_not_start")} == {"a": "ok", "b": "attention"}
+
+
+@pytest.mark.parametrize(("nodes", "fits"), [((0, 1), False), ((), True)])
+def test_what_a_server_needs_beside_its_pages_is_on_its_nodes_too(nodes: tuple[int, ...], *, fits: bool) -> None:
+    """Two nodes of 64 GiB are full of another server's pages; two others are free."""
+    x = Server("x", (28_000, 28_000, 0, 0), (0, 1))
+    y = DatabaseInstance(name="y", engine="generic", settings={"segment_size": "60GiB"}, page_bytes=0, runs_as="y")
+    found = planned(x, Server("y", (100, 0, 0, 0), nodes), also=y)
+    assert found.fits is fits
