@@ -133,7 +133,7 @@ class _Placing:
             room = _room_by_node(inputs.node, pools, claims)
             free = sum(room.values()) - sum(claim.bytes for claim in claims if claim.numa_node is None)
             # What is bound to none goes where room is: while there is enough, no NUMA node runs out.
-            is_enough = min(free, *room.values()) >= 0
+            is_enough = min(free, *room.values()) >= 0 and not any(claim.within for claim in claims)
             by_node = {0: free} if is_enough else free_under(inputs.node, claims, pools)
             missing = missing_bytes(by_node, pools, inputs.request)
             self._placed[key] = _Placed(chosen, own, placements, pools, claims, room, free, missing)

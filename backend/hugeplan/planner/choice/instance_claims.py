@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hugeplan.planner.choice.candidates import InstanceCandidates
 from hugeplan.planner.choice.page_size_candidate import Candidate
@@ -37,7 +38,8 @@ def instance_claims(instance_candidates: InstanceCandidates, candidate: Candidat
     elif not demand.wants_pool:
         unknowns.append(f"{name}: its memory")
     claims.append(_tables_claim(name, numa_node, candidate))
-    return Claims(tuple(claims), tuple(unknowns), ())
+    within = instance_candidates.instance.within
+    return Claims(tuple(replace(claim, within=within) for claim in claims), tuple(unknowns), ())
 
 
 def _base_pages_claim(name: str, numa_node: int | None, demand: Demand, node: NodeFacts) -> Claim:

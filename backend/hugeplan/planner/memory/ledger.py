@@ -38,7 +38,7 @@ class Claim:
     """Memory that someone needs: bytes, bound to ``numa_node`` or (None) to wherever room is.
 
     ``numa_weights``: where an unbound claim lies now, in the order of the NUMA nodes; it stays there as far as there is
-    room, because nothing moves memory that fits.
+    room, because nothing moves memory that fits. ``within``: the NUMA nodes that an unbound one may lie on; empty: all.
     """
 
     kind: LedgerKind
@@ -48,6 +48,7 @@ class Claim:
     source: Source
     explanation: Explanation
     numa_weights: tuple[int, ...] | None = None
+    within: tuple[int, ...] = ()
 
 
 def default_kernel_bytes(mem_total_bytes: int) -> int:
@@ -150,12 +151,21 @@ def _placed(
 def _turn(claim: Claim) -> tuple[object, ...]:
     """The order in which unbound claims are placed, whatever the order of workloads and databases: caches last."""
     last = claim.kind in {LedgerKind.PAGE_CACHE, LedgerKind.RECLAIMABLE}
-    return last, claim.kind is LedgerKind.RECLAIMABLE, claim.numa_weights is None, -claim.bytes, claim.kind, claim.name
+    return (
+        not claim.within,
+        last,
+        claim.kind is LedgerKind.RECLAIMABLE,
+        claim.numa_weights is None,
+        -claim.bytes,
+        claim.kind,
+        claim.name,
+    )
 
 
 def _place(claim: Claim, numa: Sequence[NumaNode], room: Mapping[int, int]) -> dict[int, int]:
     """Shares of an unbound claim: where it lies now as far as it fits, the rest where room is."""
     if claim.numa_weights is None:
+        numa = [n for n in numa if n.id in claim.within] or numa
         return _by_room(claim.bytes, numa, room)
     wanted = split_exactly(claim.bytes, claim.numa_weights)
     stays = {n.id: min(size, max(0, room[n.id])) for n, size in zip(numa, wanted, strict=True)}
