@@ -39,7 +39,6 @@ from hugeplan.planner.model import (
     PlanRequest,
     PoolPlan,
     Tenant,
-    numa_words,
 )
 from hugeplan.planner.observation.server_owners import ServerOwners, made_by
 from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
@@ -364,9 +363,10 @@ def _assumptions(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Sel
         found.append(
             "page tables: each active connection touches the working set, or the whole segment where it is unknown"
         )
-    far = [numa.id for numa in inputs.node.numa if numa.is_far]
+    far = [str(numa.id) for numa in inputs.node.numa if numa.is_far]
     if far and any(c.candidate.is_pool for c in chosen):
-        found.append(f"{numa_words(far)}: memory without processors, so pages only for databases that are bound there")
+        nodes = f"NUMA node{'s' if len(far) > 1 else ''} {', '.join(far)}"
+        found.append(f"{nodes}: memory without processors, so pages only for databases that are bound there")
     found += [f"{c.instance_candidates.instance.name}: {c.sized.basis}" for c in chosen if c.sized is not None]
     if not selection.exact:
         found.append("page sizes: chosen by least loss per byte, not proven best (too many combinations)")

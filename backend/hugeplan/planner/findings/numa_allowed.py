@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, ok, wrong
-from hugeplan.planner.model import Finding, numa_words
+from hugeplan.planner.model import Finding, named
 
 CODE = "numa_node_not_allowed"
 
@@ -16,7 +16,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         allowed = instance.allowed_numa_nodes
         if not allowed:
             continue
-        may, has = numa_words(allowed), numa_words(planned.numa_nodes)
+        may, has = (f"NUMA node{'s' * (len(ids) > 1)} {named(map(str, ids))}" for ids in (allowed, planned.numa_nodes))
         reason = f"By its cpuset and memory policy its server may allocate on {may} only; its pages are on {has}."
         fix = (
             "Leave numa_node out, set it to one of its nodes, or change NUMAPolicy, AllowedMemoryNodes, numactl or"

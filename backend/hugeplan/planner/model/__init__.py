@@ -81,7 +81,6 @@ from hugeplan.planner.model.words import (
     State,
     Term,
     named,
-    numa_words,
     subject_words,
 )
 
@@ -160,6 +159,5 @@ __all__ = [
     "WalkShare",
     "Workload",
     "named",
-    "numa_words",
     "subject_words",
 ]

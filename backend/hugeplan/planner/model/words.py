@@ -34,12 +34,6 @@ def named(names: Iterable[str], between: str = ", ") -> str:
     return f"{', '.join(found[:MOST_NAMES])} and {len(found) - MOST_NAMES:,} more"
 
 
-def numa_words(ids: Iterable[int]) -> str:
-    """NUMA nodes in a sentence: ``NUMA node 1``, ``NUMA nodes 0, 2``."""
-    found = [str(numa_id) for numa_id in ids]
-    return f"NUMA node{'s' * (len(found) > 1)} {named(found)}"
-
-
 def subject_words(subject: str) -> str:
     """What a finding is about, as a person calls it; a running server's key becomes its engine, unit and port.
 

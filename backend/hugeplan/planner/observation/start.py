@@ -13,7 +13,6 @@ from hugeplan.planner.model import (
     ObservedDatabase,
     ObservedTenant,
     PlanRequest,
-    numa_words,
 )
 from hugeplan.planner.observation.databases import (
     Match,
@@ -187,8 +186,8 @@ def _matches(request: PlanRequest, sample: NodeSample) -> tuple[PlanRequest, Mat
     )
     require_size_known(seen, matches.matched, context)
     notes = tuple(
-        f"{name}: on {numa_words(own[name])} alone, as its server is bound there (/proc/PID: Mems_allowed_list,"
-        " numa_maps)"
+        f"{name}: on NUMA node {' and '.join(map(str, own[name]))} alone, as its server is bound there"
+        " (/proc/PID: Mems_allowed_list, numa_maps)"
         for name in unbound
     )
     return replace(request, databases=seen), replace(matches, notes=(*matches.notes, *notes))
