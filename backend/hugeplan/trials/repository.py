@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, delete, exists, func, select
+from sqlalchemy import ColumnElement, Text, delete, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import defer
+from sqlalchemy.orm import defer, load_only
 
 from hugeplan.access.machines import MAX_CLONES
 from hugeplan.db.base import newest_first
-from hugeplan.db.models import NodeRow, TrialRow
+from hugeplan.db.models import Machine, NodeRow, TrialRow
 from hugeplan.db.models.trials import IS_PREDICTED
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -22,9 +22,12 @@ _MOST_OF_A_NODE: Final = 5  # among those of its machine type
 _NO_DOCUMENT: Final = defer(TrialRow.document, raiseload=True)
 
 
-async def node_of_machine(session: ReadSession, machine_id: str) -> UUID | None:
-    """The node that reports under a machine id."""
-    return (await session.execute(select(NodeRow.id).where(NodeRow.machine_id == machine_id))).scalar_one_or_none()
+async def nodes_of_machine(session: ReadSession, machine_id: str) -> Sequence[NodeRow]:
+    """The node that reports under a machine id, and those of its clones."""
+    clones = select(Machine.node_machine_id).where(Machine.machine_id == machine_id)
+    is_one = or_(NodeRow.machine_id == machine_id, NodeRow.machine_id.in_(clones))
+    of_node = load_only(NodeRow.name, NodeRow.machine_id, NodeRow.cpu_brand)
+    return (await session.scalars(select(NodeRow).where(is_one).order_by(NodeRow.machine_id).options(of_node))).all()
 
 
 async def delete_past(session: WriteSession, node_id: UUID, most: int) -> set[UUID]:

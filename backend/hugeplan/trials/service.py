@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from hugeplan.access.machines import CLONE_MARK, told_apart
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
@@ -19,7 +20,7 @@ from hugeplan.api.schemas import fields_of
 from hugeplan.api.unread import Unread
 from hugeplan.db.alone import alone
 from hugeplan.db.locks import LockOfOne, lock_one
-from hugeplan.db.models import TrialRow
+from hugeplan.db.models import NodeRow, TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.trial import TrialDocument, TrialPageSize, TrialStatus
@@ -71,14 +72,24 @@ async def store(
     if machine_id is None:
         expected = "the machine id that the node's agent reports under"
         raise invalid_input([FieldProblem(field="machine.machine_id", value=None, expected=expected)])
-    if actor.role is Role.AGENT and actor.machine_id != machine_id:
+    of_token = actor.machine_id if actor.role is Role.AGENT else machine_id
+    if of_token is None or machine_id not in (of_token, of_token.partition(CLONE_MARK)[0]):
         raise ForbiddenError(
             "This agent token belongs to another machine, or has sent no report yet.",
             [FieldProblem(field="machine.machine_id", value=machine_id, expected="the machine the token reports for")],
         )
-    node_id = await repository.node_of_machine(session, machine_id)
-    if node_id is None:
+    nodes = await repository.nodes_of_machine(session, machine_id)
+    if not nodes:
         raise NotFoundError(f"No node reports under the machine id {machine_id}; its agent must have reported once.")
+    fitting = _where_measured(document, nodes)
+    found = [node for node in fitting if actor.role is not Role.AGENT or node.machine_id == of_token]
+    if len(found) != 1:
+        known = "; ".join(f"{node.name} ({node.cpu_brand or 'unknown'})" for node in nodes[:10])
+        raise ConflictError(
+            "It cannot be told which node this trial is of, or it is not the agent's own: names and processors of the"
+            f" nodes with this machine id are {known}. The agent of the node that it ran on may send it."
+        )
+    node_id = found[0].id
     predicted = await _predicted(session, beside, node_id, document)
     now, trial_id = datetime.now(UTC), UUID(document.id)
     values = {
@@ -99,6 +110,17 @@ async def store(
     if created and trial_id in await repository.delete_past(session, node_id, most):
         raise ConflictError(f"{most} trials of this node's agent are kept (HUGEPLAN_MAX_TRIALS_PER_NODE), and stay.")
     return TrialReceipt(id=trial_id, node_id=node_id, created=created)
+
+
+def _where_measured(document: ReadTrial, nodes: Sequence[NodeRow]) -> list[NodeRow]:
+    """The nodes of a machine and its clones that a trial may be of: by the processor, of several by the name too.
+
+    An agent may report another name than the host's, so a name that is no node's rules none out.
+    """
+    name, processor = (document.summary["machine"][of] for of in ("name", "processor"))
+    alike = [one for one in nodes if not (one.cpu_brand and processor) or one.cpu_brand.split() == processor.split()]
+    named = [one for one in alike if one.name in (name, told_apart(name, one.machine_id))]
+    return named if named and len(nodes) > 1 else alike
 
 
 async def _predicted(

@@ -203,6 +203,52 @@ async def test_no_other_nodes_trial_takes_the_place_of_one(
     assert (found["machine"]["machine_id"], found["sentence"]) == (EXAMPLE["machine_id"], document["sentence"])
 
 
+async def clones(service: Service) -> list[tuple[str, httpx.AsyncClient]]:
+    """Two machines of one image, each with a token of its own: ids of their nodes and their agents."""
+    enroller, found = await service.client_as(Role.ENROLMENT), []
+    for number, brand in (("a", "AMD EPYC 9B14"), ("b", "Intel Xeon 8581C")):
+        hints = {"dmi_sha256": number * 64, "mac_sha256": None}
+        asked = {"machine_id": EXAMPLE["machine_id"], "node_name": f"pg-{number}", "clone_hints": hints}
+        token = (await enroller.post(f"{API}/enrolments", json=asked)).json()["token"]
+        made, client = report(machine_id=EXAMPLE["machine_id"], node_name=f"pg-{number}"), service.client(token)
+        made["inventory"] |= {"clone_hints": hints, "cpu": made["inventory"]["cpu"] | {"brand": brand}}
+        sent = await client.post(f"{API}/reports", json=made)
+        assert sent.status_code == 201, sent.text
+        found.append((str(sent.json()["node_id"]), client))
+    return found
+
+
+async def test_a_clones_trial_is_its_own_nodes(service: Service, planner: httpx.AsyncClient) -> None:
+    """It was taken for one of the machine that has the plain id, and was "measured here" in that one's plans."""
+
+    def of(name: str, processor: str | None) -> dict[str, Any]:
+        machine = {"name": name, "machine_id": EXAMPLE["machine_id"], "processor": processor}
+        return trial(machine=machine)
+
+    async def sent(by: httpx.AsyncClient, name: str, processor: str | None = "Intel Xeon 8581C") -> str:
+        answer = await by.post(f"{API}/trials", json=of(name, processor))
+        return str(answer.json()["node_id"] if answer.status_code == 201 else answer.status_code)
+
+    (plain, agent), (clone, its_agent) = await clones(service)
+    assert await sent(its_agent, "pg-b") == clone
+    assert await sent(its_agent, "another-name") == clone
+    assert await sent(agent, "pg-a", "AMD EPYC 9B14") == plain
+    assert await sent(agent, "pg-b") == "409", "another machine's"
+    assert await sent(its_agent, "pg-a", None) == "409"
+    assert await sent(planner, "pg-b", None) == clone
+    assert await sent(planner, "another-name") == clone
+    assert await sent(planner, "pg-a", "AMD EPYC  9B14") == plain
+    unclear = await planner.post(f"{API}/trials", json=of("another-name", None))
+    assert {"pg-a", "pg-b"} <= set(assert_problem(unclear, 409, "conflict")["detail"].replace(",", "").split())
+
+
+async def test_no_other_processors_trial_is_measured_here(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    await known_node(agent)
+    machine = trial()["machine"] | {"processor": "Intel Xeon 8581C"}
+    for client in (planner, agent):
+        assert_problem(await client.post(f"{API}/trials", json=trial(machine=machine)), 409, "conflict")
+
+
 async def test_what_is_not_known_or_not_valid(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     await known_node(agent)
     assert_problem(await planner.post(f"{API}/trials", json=trial("f" * 32)), 404, "not-found")
