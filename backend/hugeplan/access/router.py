@@ -313,5 +313,5 @@ async def audit_list(
     listed = partial(audit.list_events, wanted=wanted)
     page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
-        return as_csv.of("hugeplan-audit", audit.CSV_COLUMNS, page, listed, json_row)
+        return await as_csv.of("hugeplan-audit", audit.CSV_COLUMNS, page, listed, json_row)
     return page

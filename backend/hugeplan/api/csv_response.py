@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import time
 import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Annotated, Any, Protocol
 from fastapi import Depends, Request
 from fastapi.responses import Response, StreamingResponse
 
+from hugeplan.api.loop_share import let_others
 from hugeplan.api.pagination import MAX_LIMIT, Page
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.db.session import Database, ReadSession
@@ -40,11 +42,11 @@ class CsvAnswer:
     database: Database
     is_one_page: bool
 
-    def of(self, name: str, columns: Sequence[str], first: Page[Any], more: ListPage, rows_of: Rows) -> Response:
+    async def of(self, name: str, columns: Sequence[str], first: Page[Any], more: ListPage, rows_of: Rows) -> Response:
         """``first`` and, from ``more``, all pages after it. ``rows_of`` gives the rows of one item of a page."""
         rows = (row for item in first.items for row in rows_of(item))
         if self.is_one_page or first.next_cursor is None:
-            return csv_response(name, columns, rows, first.next_cursor)
+            return await csv_response(name, columns, rows, first.next_cursor)
         parts = self._parts(columns, rows, first.next_cursor, more, rows_of)
         return StreamingResponse(parts, media_type=CsvResponse.media_type, headers=_headers(name))
 
@@ -56,16 +58,16 @@ class CsvAnswer:
         more: ListPage,
         rows_of: Rows,
     ) -> AsyncIterator[str]:
-        yield _lines([columns]) + _lines(_cells(columns, rows))
+        yield await _text(columns, rows, columns)
         while cursor is not None:
             # A transaction per page: while the client reads, or does not, nothing of the database is held. It has a
             # turn of its credential for its connection, so that others come in between.
             async with self.database.read() as session:
                 page = await more(session, limit=MAX_LIMIT, cursor=cursor)
-                lines = _lines(_cells(columns, (row for item in page.items for row in rows_of(item))))
+            text = await _text(columns, (row for item in page.items for row in rows_of(item)))
             cursor = page.next_cursor
             del page
-            yield lines
+            yield text
 
 
 def json_row(item: ResponseModel) -> list[dict[str, Any]]:
@@ -85,49 +87,61 @@ AsCsv = Annotated[CsvAnswer | None, Depends(_csv_answer)]
 # A spreadsheet takes a cell that begins with one of these for a formula, also with the typographic minus sign.
 _FORMULA = "=+-@\N{MINUS SIGN}"
 # One that separates by another character than the comma begins a new cell behind it, whatever is quoted. Looked for in
-# one pass: the signs with their full-width and other forms, behind blanks, quotes and what is no text.
-_BEHIND_SEPARATOR = re.compile(
-    "[;,|\t-\r](?=[^\\w;,|\t-\r!#-/:-@\\[-`{-~]*[-=+@\u2212\uff0b\uff0d\uff1d\uff20\ufb29\ufe62\ufe63\ufe66\ufe6b"
-    "\u207a-\u207c\u208a-\u208c\u2a75\u2a76])"
-)
+# a pass for each separator: the signs with their full-width and other forms, behind blanks, quotes and what is no text.
+_BEHIND_SEPARATOR = [
+    (
+        separator,
+        re.compile(
+            f"[{separator}](?=[^\\w;,|\t-\r!#-/:-@\\[-`{{-~]*[-=+@\u2212\uff0b\uff0d\uff1d\uff20\ufb29\ufe62\ufe63\ufe66"
+            "\ufe6b\u207a-\u207c\u208a-\u208c\u2a75\u2a76])"
+        ),
+    )
+    for separator in ";,|\t\n\v\f\r"
+]
 
 
-def csv_response(
+async def csv_response(
     name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]], next_cursor: str | None
 ) -> Response:
     """The columns of the rows as CSV. The next page's cursor is in the header X-Next-Cursor."""
     headers = _headers(name)
     if next_cursor is not None:
         headers["X-Next-Cursor"] = next_cursor
-    return CsvResponse(_lines([columns]) + _lines(_cells(columns, rows)), headers=headers)
+    return CsvResponse(await _text(columns, rows, columns), headers=headers)
 
 
 def _headers(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}.csv"'}
 
 
-def _cells(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> Iterable[list[Any]]:
-    return ([cell(row.get(column)) for column in columns] for row in rows)
-
-
-def _lines(rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
+async def _text(columns: Sequence[str], rows: Iterable[dict[str, Any]], *heads: Sequence[str]) -> str:
+    """The rows as lines. A page of them may take a tenth of a second, so others come in between."""
+    text, since = io.StringIO(), time.thread_time()
+    writer = csv.writer(text)
+    writer.writerows(heads)
+    for row in rows:
+        writer.writerow([cell(row.get(column)) for column in columns])
+        since = await let_others(since)
     return text.getvalue()
 
 
 def cell(value: Any) -> Any:
     """Null is an empty cell; a list is joined; text that would be a formula, or a part of it, gets an apostrophe."""
-    if value is None:
-        return ""
+    if not isinstance(value, str | list | dict):
+        return "" if value is None else value
+    text = guarded = _joined(value)
+    for separator, before_formula in _BEHIND_SEPARATOR:
+        if separator in text:
+            guarded = before_formula.sub(f"{separator}'", guarded)
+    return f"'{guarded}" if not text[:1].isprintable() or _is_formula(text) else guarded
+
+
+def _joined(value: Any) -> str:
     if isinstance(value, list):
-        return cell("; ".join(str(cell(part)) for part in value))
+        return "; ".join(map(_joined, value))
     if isinstance(value, dict):
-        return cell("; ".join(f"{key}={cell(part)}" for key, part in value.items()))
-    if not isinstance(value, str):
-        return value
-    text = _BEHIND_SEPARATOR.sub(lambda found: f"{found[0]}'", value)
-    return f"'{text}" if not value[:1].isprintable() or _is_formula(value) else text
+        return "; ".join(f"{key}={_joined(part)}" for key, part in value.items())
+    return "" if value is None else str(value)
 
 
 def _is_formula(text: str) -> bool:

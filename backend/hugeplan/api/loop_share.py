@@ -19,6 +19,16 @@ ROUND_SECONDS: Final = 0.002
 """Of processor time: some small reports. What takes longer is followed by as many more rounds of others."""
 
 
+async def let_others(since: float) -> float:
+    """Of long work on the loop: as many rounds of others as it took since a ``time.thread_time()``; from when on the
+    next pause counts.
+    """
+    rounds = int((time.thread_time() - since) / ROUND_SECONDS)
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    return time.thread_time() if rounds else since
+
+
 class LoopShare:
     """The share of one kind of work. Of each who asks one is in line at a time, however many it sends at once.
 

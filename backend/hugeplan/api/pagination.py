@@ -16,6 +16,7 @@ from uuid import UUID
 
 from fastapi import Query, Response
 
+from hugeplan.api.loop_share import let_others
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.db.alone import alone
 from hugeplan.db.session import ReadSession
@@ -144,7 +145,9 @@ async def page_within(
             held_since = time.thread_time()
         wanted = min(limit - len(items), at_once)
         rows = await read(last, wanted + 1)
+        since = time.thread_time()
         for row in rows[:wanted]:
+            since = await let_others(since)
             with alone(f"item of a list, {key(row)}") as tried:
                 made = item(row)
                 used += _json_bytes(made) if size is None else size(row, made)

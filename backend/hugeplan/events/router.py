@@ -124,7 +124,7 @@ async def events_list(
     listed = partial(service.list_events, kinds=kinds, node_id=node_id, code=code, since=since, synthetic=synthetic)
     page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
-        return as_csv.of("events", list(FleetEvent.model_fields), page, listed, json_row)
+        return await as_csv.of("events", list(FleetEvent.model_fields), page, listed, json_row)
     return page
 
 

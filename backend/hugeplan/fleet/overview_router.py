@@ -12,7 +12,7 @@ from hugeplan.access.dependencies import Viewer
 from hugeplan.access.gated_route import api_router
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import Reads
-from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.pagination import Cursor, Limit, Page, json_response
 from hugeplan.api.schemas import Word
 from hugeplan.fleet import overview
 from hugeplan.fleet.overview_schemas import FleetSummary, Grouping, NodeDrift, NodeGroup, PageSizeWins
@@ -61,8 +61,8 @@ async def fleet_drift_list(
     listed = partial(overview.drift, selector=selector, matching=matching)
     page = await listed(session, limit=limit, cursor=cursor)
     if not as_csv:
-        return page
-    return as_csv.of("drift", DRIFT_COLUMNS, page, listed, _pool_rows)
+        return json_response(page)
+    return await as_csv.of("drift", DRIFT_COLUMNS, page, listed, _pool_rows)
 
 
 def _pool_rows(item: NodeDrift) -> list[dict[str, Any]]:
@@ -96,5 +96,5 @@ async def fleet_groups_list(
     listed = partial(overview.groups, selector=selector)
     page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
-        return as_csv.of("groups", list(NodeGroup.model_fields), page, listed, json_row)
+        return await as_csv.of("groups", list(NodeGroup.model_fields), page, listed, json_row)
     return page

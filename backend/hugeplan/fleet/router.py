@@ -63,7 +63,7 @@ async def nodes_list(
     if as_csv:
         listed = partial(service.list_nodes, selector=selector, sort=sort, descending=descending)
         page = await listed(session, limit=limit, cursor=cursor)
-        return as_csv.of("nodes", list(NodeSummary.model_fields), page, listed, json_row)
+        return await as_csv.of("nodes", list(NodeSummary.model_fields), page, listed, json_row)
     answer = await service.list_nodes_json(
         session, selector, sort=sort, descending=descending, limit=limit, cursor=cursor
     )
@@ -107,7 +107,7 @@ async def node_history_get(
     found = await history.get_history(session, node_id, start=from_, end=to, points=points)
     if as_csv:
         rows = [point.model_dump(mode="json") for point in found.points]
-        return csv_response("history", list(HistoryPoint.model_fields), rows, None)
+        return await csv_response("history", list(HistoryPoint.model_fields), rows, None)
     return json_response(found)
 
 
@@ -173,7 +173,7 @@ async def runs_list(
     """The runs of the selected nodes, newest first."""
     listed = partial(benchmarks.list_fleet_runs, where=conditions(selector))
     page = await listed(session, limit=limit, cursor=cursor)
-    return as_csv.of("runs", list(Run.model_fields), page, listed, json_row) if as_csv else page
+    return (await as_csv.of("runs", list(Run.model_fields), page, listed, json_row)) if as_csv else page
 
 
 @router.delete("/runs/{run_id}", status_code=204)

@@ -125,5 +125,5 @@ async def fleet_plan_nodes_list(
     listed = partial(service.list_nodes, job_id=job_id, severity=severity, group_number=group_number, search=q)
     page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
-        return as_csv.of("fleet-plan", list(FleetPlanNode.model_fields), page, listed, json_row)
+        return await as_csv.of("fleet-plan", list(FleetPlanNode.model_fields), page, listed, json_row)
     return page

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Coroutine
 from datetime import UTC, datetime
+from typing import cast
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.responses import StreamingResponse
 
+from hugeplan.api.csv_response import CsvAnswer
 from hugeplan.api.pagination import (
     MAX_LIMIT,
     READ_BYTES,
+    Page,
     decode_cursor,
     decode_time_cursor,
     encode_cursor,
@@ -19,7 +26,7 @@ from hugeplan.api.pagination import (
     page_within,
 )
 from hugeplan.api.schemas import ResponseModel
-from hugeplan.db.session import ReadSession
+from hugeplan.db.session import Database, ReadSession
 from hugeplan.errors import InvalidInputError
 
 
@@ -86,3 +93,57 @@ async def test_a_page_of_items_that_cannot_be_made_ends_and_the_next_goes_on(rea
         pages, items = pages + 1, items + len(found)
     assert items == 10
     assert set(seen) == set(range(2000))
+
+
+def busy(seconds: float = 0.01) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+async def rounds_beside(work: Coroutine[object, object, object]) -> int:
+    """How many rounds of the event loop others have while some work goes on."""
+    rounds, task = 0, asyncio.ensure_future(work)
+    while not task.done():
+        rounds += 1
+        await asyncio.sleep(0)
+    await task
+    return rounds
+
+
+async def test_a_page_of_dear_items_lets_others_in_between() -> None:
+    """Ten nodes of 4,096 pools took a fifth of a second in one go."""
+
+    async def read(_after: str | None, rows: int) -> range:
+        return range(min(rows, 10))
+
+    def item(_: int) -> Part:
+        busy()
+        return Part()
+
+    page = page_within(
+        ReadSession(), read, limit=10, cursor=None, at_once=10, key=lambda row: (str(row), ""), item=item
+    )
+    assert await rounds_beside(page) >= 40
+
+
+@pytest.mark.parametrize("is_one_page", [True, False])
+async def test_a_page_of_csv_lets_others_in_between(is_one_page: bool) -> None:
+    """One viewer in a loop over a page of labels took others from 4 to 131 ms."""
+
+    def rows_of(_: Part) -> list[dict[str, object]]:
+        busy()
+        return [{"a": 1}]
+
+    async def more(_session: ReadSession, /, *, limit: int, cursor: str | None) -> Page[Part]:
+        return Page(items=[Part()] * limit, next_cursor=cursor)
+
+    async def whole() -> None:
+        first = Page(items=[Part()] * 10, next_cursor="next")
+        answer = await CsvAnswer(cast("Database", None), is_one_page).of("list", ["a"], first, more, rows_of)
+        if isinstance(answer, StreamingResponse):
+            assert await anext(aiter(answer.body_iterator)) == "a\r\n" + "1\r\n" * 10
+        else:
+            assert answer.body == b"a\r\n" + b"1\r\n" * 10
+
+    assert await rounds_beside(whole()) >= 40
