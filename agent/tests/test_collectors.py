@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -220,6 +221,19 @@ def test_too_many_processes_are_counted_not_hidden(machine: Machine, monkeypatch
     assert [process["pid"] for process in fragment.sample["processes"]] == [900]
     assert fragment.note is not None
     assert fragment.note.startswith("1 smaller processes are left out")
+
+
+def test_where_the_kernel_hides_processes_none_is_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hidepid a node of two servers was told to have none, as a thing known."""
+    host = machine("xeon-two-sockets")
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == host.path("proc"))
+    assert statuses(collect_all(host))["databases"] == "ok", "the first process is listed"
+    shutil.rmtree(host.path("proc/1"))
+    seen = collect_all(host)
+    for name in ("units", "databases", "processes"):
+        assert name not in seen.sample
+        (result,) = (one for one in seen.results if one["name"] == name)
+        assert (result["status"], "hidepid" in result["reason"]) == ("failed", True)
 
 
 def test_processes_past_the_time_limit_stay_unknown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

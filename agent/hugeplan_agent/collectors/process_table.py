@@ -22,7 +22,7 @@ from hugeplan_agent.collectors.cpu import base_page_bytes
 from hugeplan_agent.collectors.foreign import FIRST_USER, TooMuchError
 from hugeplan_agent.collectors.keyvalue import KIB, parse_amounts
 from hugeplan_agent.collectors.pools import sizes_in_use
-from hugeplan_agent.errors import NoData
+from hugeplan_agent.errors import CollectError, NoData
 from hugeplan_agent.host import RECORD_BYTES, Host
 
 T = TypeVar("T")
@@ -171,8 +171,17 @@ def add_status(process: Process, text: str) -> None:
     process.numa_nodes = text.partition("\nMems_allowed_list:")[2].partition("\n")[0].strip() or None
 
 
+HIDDEN = (
+    "the kernel hides other users' processes from this user, so nobody's are told: /proc is mounted with hidepid. Put"
+    " the user into the group of its option gid=, or give CAP_SYS_PTRACE (docs/agent.md)"
+)
+
+
 def scan(host: Host) -> ProcessTable:
-    """All processes with memory of their own. Raises NoData when /proc shows none."""
+    """All processes with memory of their own. NoData when /proc shows none, CollectError when it hides some: what is
+    not listed would be taken for what does not run."""
+    if host.path("proc").is_mount() and host.read_record("proc/1/stat") is None:
+        raise CollectError(HIDDEN)
     page_bytes = base_page_bytes(host)
     pids = sorted(int(name) for name in host.names("proc") if name.isdecimal())
     if not pids:
