@@ -19,6 +19,7 @@ from typing import IO, Final
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.files import require_not_led
 from hugeplan.cli.service_settings import load_settings
+from hugeplan.db import replacement
 from hugeplan.settings import Settings
 
 OPTIONS: Final = ("--format=custom", "--no-owner")
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the file, whole or not at all, readable by its owner only: it holds the hashes of all credentials."""
     settings = load_settings()
+    with postgres_programs.connect(settings) as connection:
+        if (why := replacement.why_no_backup(connection)) is not None:
+            raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was written: {why}")
     target: Path = arguments.file
     if str(target) == "-":
         if sys.stdout.isatty():

@@ -16,7 +16,7 @@ import psycopg
 from hugeplan.api.ui import ui_dir
 from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.db import migrate, server_release
+from hugeplan.db import migrate, replacement, server_release
 from hugeplan.http_answer import whole_answer
 from hugeplan.planner.host_names import is_loopback
 from hugeplan.planner.printable import one_line
@@ -199,7 +199,8 @@ def examine(settings: Settings) -> Iterator[Result]:
             try:
                 yield from database_check(settings, connection)
             except psycopg.errors.UndefinedTable:
-                yield Result("wrong", "Tables are missing. Run: hugeplan migrate")
+                why = "A restore was cut off" if replacement.is_begun(connection) else "Tables are missing"
+                yield Result("wrong", f"{why}. Run: hugeplan migrate")
             except migrate.MigrationsMissingError as error:
                 yield Result("wrong", str(error))
 

@@ -50,6 +50,13 @@ def is_begun(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
     return connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (ASIDE,)).rowcount == 1
 
 
+def why_no_backup(connection: psycopg.Connection[tuple[object, ...]]) -> str | None:
+    """Why no restore takes a dump of this database; None where it may."""
+    if is_begun(connection):
+        return "a restore was cut off there, or goes on; run hugeplan migrate first"
+    return None if _migrations(connection) else "it is no database of hugeplan: it has no migration"
+
+
 def is_empty(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
     """Whether the public schema holds nothing. A transaction that still fills it is waited for: PostgreSQL drops no
     schema under it, nor one that holds anything, nor another owner's.

@@ -229,6 +229,19 @@ def test_a_killed_backup_leaves_nothing_that_the_next_one_does_not_remove(databa
     assert [path.name for path in tmp_path.iterdir()] == ["second"]
 
 
+def test_a_backup_of_what_no_restore_takes_is_refused(database_url: str, tmp_path: Path) -> None:
+    """It said a size and exit 0, and the alarm came when the backup was needed."""
+    target = tmp_path / "backup"
+    do(database_url, f"ALTER SCHEMA public RENAME TO {ASIDE}; CREATE SCHEMA public")  # as a restore that was killed
+    done = hugeplan(database_url, "backup", str(target))
+    assert (done.returncode, "run hugeplan migrate first" in done.stderr) == (2, True), done.stderr
+    assert "A restore was cut off. Run: hugeplan migrate" in hugeplan(database_url, "doctor").stdout
+    do(database_url, f"DROP SCHEMA {ASIDE} CASCADE")
+    done = hugeplan(database_url, "backup", str(target))
+    assert (done.returncode, "no database of hugeplan" in done.stderr) == (2, True), done.stderr
+    assert not target.exists()
+
+
 def test_a_fifo_beside_a_backup_holds_nobody_up_and_stays(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / f".x.1{backup.UNFINISHED}")
     code = "import sys; from pathlib import Path; from hugeplan.cli.backup import _remove_what_kills_left as remove;"
