@@ -19,6 +19,7 @@ import json
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class Spool:
     def __init__(self, folder: Path, bounds: Bounds) -> None:
         self.folder = folder
         self.bounds = bounds
+        self._waits_since: dict[str, float] = {}
         self.pending = folder / "pending"
         self.rejected = folder / "rejected"
         self._make_folders()
@@ -131,14 +133,19 @@ class Spool:
                     self._drop(droppable_first(waiting)[0], "disk_full")
                     continue
                 raise SpoolError(f"the report cannot be written to {self.pending}: {error.strerror}") from error
-        self.enforce(now_ms, keep=name)
+        self.enforce(keep=name)
         return Entry(self.pending / name, now_ms, str(report["report_id"]), kind == "run", len(data))
 
-    def enforce(self, now_ms: int, keep: str | None = None) -> None:
-        """Drop what is too old, then the oldest until the rest fits. The report named ``keep`` always stays."""
-        others = [entry for entry in self.entries() if entry.path.name != keep]
-        for entry in others:
-            if now_ms - entry.created_ms > self.bounds.max_age_seconds * 1000:
+    def enforce(self, keep: str | None = None) -> None:
+        """Drop what is too old, then the oldest until the rest fits. The report named ``keep`` always stays.
+
+        Only this process's own time tells that a report is too old: the clock jumps, before and after a boot, too.
+        """
+        now, entries = time.monotonic(), self.entries()
+        self._waits_since = {entry.path.name: self._waits_since.get(entry.path.name, now) for entry in entries}
+        for entry in entries:
+            waits_seconds = now - self._waits_since[entry.path.name]
+            if entry.path.name != keep and waits_seconds > self.bounds.max_age_seconds:
                 self._drop(entry, "age")
         waiting = self.entries()
         total = sum(entry.size_bytes for entry in waiting)

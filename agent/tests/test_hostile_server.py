@@ -330,7 +330,7 @@ def test_what_is_no_file_of_ours_stops_nothing(
         again = Spool(spool.folder, spool.bounds)
         assert again.counters() == dict.fromkeys(("size", "age", "disk_full", "rejected"), 0)
         assert read_small_json(spool.folder / "measured.json") == {}
-        again.enforce(NOW)
+        again.enforce()
         again.summary()
         finished.append("all")
 

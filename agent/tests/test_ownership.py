@@ -26,7 +26,7 @@ from hugeplan_agent.cli import AS_SERVICE_USER
 from hugeplan_agent.config import Config, read_token, resolve, unknown_variables, with_system_settings
 from hugeplan_agent.errors import AgentError, ConfigurationError, SpoolError
 from hugeplan_agent.host import Host
-from hugeplan_agent.spool import Spool, read_small_json
+from hugeplan_agent.spool import Bounds, Spool, read_small_json
 from tests.factories import add, make_spool
 
 NOBODY = pwd.getpwnam("nobody")
@@ -71,7 +71,7 @@ sys.addaudithook(_watch)
 ACTS: dict[str, Callable[[Spool], object]] = {
     "Spool": lambda spool: Spool(spool.folder / "new", spool.bounds),
     "add": lambda spool: add(spool, 2),
-    "enforce": lambda spool: spool.enforce(10**13),
+    "enforce": lambda spool: Spool(spool.folder, Bounds(max_bytes=0)).enforce(),
     "delivered": lambda spool: spool.delivered(spool.entries()[0]),
     "reject": lambda spool: spool.reject(spool.entries()[0], {}),
     "sending": lambda spool: spool.sending().__enter__(),

@@ -8,7 +8,8 @@ import os
 import stat
 import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -59,18 +60,41 @@ def test_too_many_bytes_drop_the_oldest_samples_first_and_count_them(tmp_path: P
     assert spool.summary()["dropped_size"] == 4
 
 
-def test_too_old_reports_are_dropped_and_counted(tmp_path: Path) -> None:
+@pytest.fixture
+def let_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """A function that lets seconds pass for whatever asks the time that does not jump."""
+    passed, monotonic = [0.0], time.monotonic
+    monkeypatch.setattr("time.monotonic", lambda: monotonic() + sum(passed))
+    return passed.append
+
+
+def test_too_old_reports_are_dropped_and_counted(tmp_path: Path, let_pass: Callable[[float], None]) -> None:
     spool = make_spool(tmp_path, max_age_seconds=60)
     add(spool, NOW)
-    kept = add(spool, NOW + 59_000)
+    let_pass(50)
+    kept = add(spool, NOW + 50_000)
+    let_pass(11)
     newest = add(spool, NOW + 61_000)
     assert waiting_ids(spool) == [kept.report_id, newest.report_id]
     assert spool.summary()["dropped_age"] == 1
 
 
-def test_counters_survive_and_a_damaged_file_of_them_does_not_stop_the_agent(tmp_path: Path) -> None:
+def test_a_clock_that_jumps_drops_nothing(tmp_path: Path) -> None:
+    """One sample with a clock ten days ahead, or NTP after a boot in 2020, dropped all of an outage."""
+    year = 365 * 86_400_000
+    spool = make_spool(tmp_path, max_age_seconds=60)
+    made = [add(spool, when).report_id for when in (NOW - 6 * year, NOW, NOW + year, NOW + 1)]
+    made.append(add(make_spool(tmp_path, max_age_seconds=60), NOW + 2 * year).report_id)
+    assert set(waiting_ids(spool)) == set(made)
+    assert spool.summary()["dropped_age"] == 0
+
+
+def test_counters_survive_and_a_damaged_file_of_them_does_not_stop_the_agent(
+    tmp_path: Path, let_pass: Callable[[float], None]
+) -> None:
     spool = make_spool(tmp_path, max_age_seconds=60)
     add(spool, NOW)
+    let_pass(61)
     add(spool, NOW + 61_000)
     assert make_spool(tmp_path).summary()["dropped_age"] == 1
     (tmp_path / "counters.json").write_text("{broken")
