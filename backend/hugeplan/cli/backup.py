@@ -35,9 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the file, whole or not at all, readable by its owner only: it holds the hashes of all credentials."""
     settings = load_settings()
-    with postgres_programs.connect(settings) as connection:
-        if (why := replacement.why_no_backup(connection)) is not None:
-            raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was written: {why}")
     target: Path = arguments.file
     if str(target) == "-":
         if sys.stdout.isatty():
@@ -65,6 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _dump(
     settings: Settings, name: str, *options: str, output: IO[bytes] | None = None, held: int | None = None
 ) -> None:
+    with postgres_programs.connect(settings) as connection:
+        if (why := replacement.why_no_backup(connection)) is not None:
+            raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was written: {why}")
     try:
         postgres_programs.run(settings, "pg_dump", *OPTIONS, *options, output=output, held=held)
     except InputError as error:

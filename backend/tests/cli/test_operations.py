@@ -24,7 +24,7 @@ from support.server import Server, free_port, serving
 from uvicorn.config import STARTUP_FAILURE
 
 from hugeplan import embedded
-from hugeplan.cli import main, postgres_programs
+from hugeplan.cli import backup, main, postgres_programs
 from hugeplan.cli.doctor import check_exposure
 from hugeplan.db import server_release
 from hugeplan.documents.kept import pack
@@ -267,7 +267,8 @@ class TestBackup:
         with psycopg.connect(own_database_url) as connection:
             connection.execute(made)  # type: ignore[call-overload]
         file = tmp_path / "backup"
-        assert hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=own_database_url).returncode == 0
+        dump = [str(postgres_programs.find("pg_dump")), *backup.OPTIONS, f"--file={file}", own_database_url]
+        subprocess.run(dump, check=True)  # as one of another program's
         said = "does not know its migration (0099_newer)" if "0099" in made else "it is no backup of hugeplan"
         done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
         assert (done.returncode, done.stdout) == (2, "")
