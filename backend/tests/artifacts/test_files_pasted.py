@@ -99,9 +99,10 @@ def test_what_runs_apart_is_shown_as_one_command(kind: str) -> None:
 
 
 #: Programs that a paste finds in :func:`test_a_way_back_ends_where_the_install_began`; no other runs.
-PROGRAMS = "bash cat chmod cmp cp env grep ln ls mkdir mv readlink rm sed setsid sh sha256sum stat sync test".split()  # noqa: SIM905
-DO_NOTHING = "sysctl systemctl systemd-tmpfiles tuned-adm update-grub".split()  # noqa: SIM905
-ON_THE_NODE = {a.kind: a for a in FILES if f"{INSTALLER} put " in a.install and (a.path or "").startswith("/")}
+_PROGRAMS = "bash cat chmod cmp cp env grep ln ls mkdir mv readlink rm sed setsid sh sha256sum stat sync tail test"
+PROGRAMS = _PROGRAMS.split()
+DO_NOTHING = "pg_ctl psql sysctl systemctl systemd-tmpfiles tuned-adm update-grub".split()  # noqa: SIM905
+ON_THE_NODE = {a.kind: a for a in FILES if " put " in a.install and (a.path or "").startswith("/")}
 
 
 def place_of(folder: Path, artifact: Artifact) -> Path:
@@ -110,6 +111,9 @@ def place_of(folder: Path, artifact: Artifact) -> Path:
     if path != artifact.path:
         (folder / "own/etc").mkdir(parents=True, exist_ok=True)
         (folder / "own/etc/my.cnf").write_text(f"!includedir {(folder / f'own{path}').parent}/\n")
+    if artifact.kind.startswith("redis_conf"):
+        (folder / "own/etc/redis").mkdir(parents=True, exist_ok=True)
+        (folder / "own/etc/redis/redis.conf").touch()
     return folder / f"own{path}"
 
 
@@ -298,7 +302,7 @@ def test_what_reserves_pages_stays_until_its_follower_is_in_place(tmp_path: Path
         (tmp_path / "own" / name).write_text("quiet\n")
     install = grub.install.replace('"/boot/', f'"{tmp_path}/own/boot/')
     assert paste(tmp_path, grub, "") is None
-    for name in ("tr", "uname", "tail", "head"):
+    for name in ("tr", "uname", "head"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
     (tmp_path / "bin" / fails).write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "bin" / fails).chmod(0o755)
@@ -345,3 +349,60 @@ def test_one_file_has_the_counts_of_the_next_boot(tmp_path: Path, request_: Plan
     for _ in "12":
         paste(tmp_path, own, own.rollback)
         assert there() == before
+
+
+@pytest.mark.parametrize("fails", ["cp", "cat", "mv", "sync"])
+def test_a_copy_that_failed_loses_nothing(tmp_path: Path, fails: str) -> None:
+    """Found on a full disk: the only copy of what an operator had there was deleted, and PostgreSQL's own lines."""
+    plans = three_plans("postgresql_conf")
+    place = place_of(tmp_path, plans[0])
+    place.parent.mkdir(parents=True)
+    place.write_text("# of another tool\n")
+    for each in plans[:2]:
+        paste(tmp_path, each, each.install)
+    auto = place.with_name(f"{place.name}.auto-{mark(plans[0].content)}")
+    auto.write_text("shared_buffers = '1GB'\n")
+    kept, program = {path: path.read_bytes() for path in place.parent.iterdir()}, tmp_path / "bin" / fails
+    real = program.readlink()
+    program.unlink()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    paste(tmp_path, plans[0], plans[0].rollback)
+    assert {path: path.read_bytes() for path in kept if path.exists()} == kept
+    program.unlink()
+    program.symlink_to(real)
+    paste(tmp_path, plans[0], plans[0].rollback)
+    handed_on = place.with_name(f"{place.name}.auto-{mark(plans[1].content)}").read_text()
+    assert set(handed_on.splitlines()) == {"shared_buffers = '1GB'"}, "perhaps twice"
+    assert paste(tmp_path, plans[1], plans[1].rollback) == "# of another tool\n"
+
+
+def test_an_empty_program_is_seen(tmp_path: Path) -> None:
+    """A power cut left one: it does nothing, and says that all is well."""
+    program = installer.render()
+    (tmp_path / program.filename).write_text(program.content)
+    install, verify = (text.replace("/usr/local", str(tmp_path)) for text in (program.install, program.verify))
+
+    def works(commands: str) -> bool:
+        return subprocess.run(["/bin/sh", "-c", commands], cwd=tmp_path, check=False).returncode == 0
+
+    assert works(install)
+    assert works(verify)
+    (tmp_path / "sbin/hugeplan-file").write_text("")
+    assert not works(verify)
+
+
+def test_nothing_goes_on_after_a_file_that_was_not_installed(tmp_path: Path) -> None:
+    """Found without the program: TuneD's step rebooted the node, and the script of an earlier plan ran."""
+    for artifact in FILES:
+        (tmp_path / artifact.filename).write_text(artifact.content)
+        commands = artifact.install.replace(INSTALLER, "false")
+        if "false put" not in commands or artifact.install.startswith("#"):
+            continue
+        own = subprocess.run(
+            ["/bin/bash", "-c", f"command_not_found_handle() {{ echo ran: $1; }}\n{moved(commands, tmp_path)}"],
+            cwd=tmp_path, env={"PATH": "/nowhere", "PGDATA": "x"}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        ran = {line.split()[1] for line in own.stdout.splitlines() if line.startswith("ran:")}
+        assert ran <= {"grep", "stat", "tr", "env", "false", "reboot"} - {"reboot"}, (artifact.kind, own.stdout)
+        assert own.returncode != 0, artifact.kind
