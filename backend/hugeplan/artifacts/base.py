@@ -47,7 +47,6 @@ class Artifact:
         restart: what must be restarted for it to take effect.
         avoid_when: when not to use it.
         recommended: whether it is on the recommended path of the node's platform; ``step`` is its place there, from 1.
-        gives_back: whether it is a database's that needs fewer pages than it has: before the pool is lowered.
     """
 
     kind: str
@@ -63,12 +62,17 @@ class Artifact:
     avoid_when: str = ""
     recommended: bool = False
     step: int | None = None
-    gives_back: bool = False
 
     @property
     def place(self) -> str:
         """Where it lies in a folder of the plan's files: a step has a folder of its own."""
         return f"{'alternatives/' if self.step is None else f'{self.step}-'}{self.kind}/{self.filename}"
+
+
+class GivesBack(Artifact):
+    """The file of a database that needs fewer pages than it has: it goes before the pool is lowered."""
+
+    __slots__ = ()
 
 
 Renderer = Callable[[Plan, PlanRequest], Iterable[Artifact]]

@@ -31,7 +31,7 @@ from hugeplan.artifacts import (
     thp,
     tuned_profile,
 )
-from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
+from hugeplan.artifacts.base import Artifact, GivesBack, planned_pools, require_sound, with_pool, with_warning
 from hugeplan.artifacts.boot_writers import alone
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import settings_to_write
@@ -244,7 +244,7 @@ def render(
     speaks = next((kind for kind in _AT_BOOT if kind in path), None)
     recommended = [alone(a, a.path or systemd_boot.CMDLINE)[1] if a.kind == speaks else a for a in recommended]
     # Who insists on pages does not start without them: first of all, who needs fewer than it has gives them back.
-    recommended.sort(key=lambda a: not a.gives_back and "\nlarge_pages = OFF\n" not in a.content)
+    recommended.sort(key=lambda a: not isinstance(a, GivesBack) and "\nlarge_pages = OFF\n" not in a.content)
     if installer.is_needed(recommended):
         recommended.insert(0, next(a for a in rendered if a.kind == installer.KIND))
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}

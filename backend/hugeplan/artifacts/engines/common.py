@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
-from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
+from hugeplan.artifacts.base import Artifact, GivesBack, is_kernel_setting, one_line, unique_kinds
 from hugeplan.artifacts.engines.in_pod import in_pod
 from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
@@ -42,7 +42,8 @@ def per_instance(
         if changed or unlike:
             others = (item for item in changed_settings(instance, server, kept=True) if item.name not in said)
             artifact = write(own_kind, instance, planned, (*advice, *others))
-            artifact = replace(artifact, gives_back=_has_more(server, planned))
+            if _has_more(server, planned):
+                artifact = GivesBack(**asdict(artifact))
             if request.reservations.kubernetes:
                 yield in_pod(artifact, instance, planned)
             else:
