@@ -40,6 +40,11 @@ def verdict_of(found: Plan, report: dict[str, Any], settings: dict[str, str] | N
         ({"shared_memory_type": "sysv"}, Cause.OTHER, "At its next start it asks for 0 pages of 2M"),
         ({"shared_buffers": "5GB"}, Cause.OTHER, "shared_buffers = 4GB, its server has 5GB"),
         ({"shared_buffers": "3GB"}, Cause.NOT_RESTARTED, "shared_buffers = 4GB, its server has 3GB"),
+        (
+            {"shared_buffers": "3GB", "shared_preload_libraries": "pg_prewarm,auto_explain"},
+            Cause.NOT_RESTARTED,
+            "The plan counts with shared_buffers = 4GB, its server has 3GB (own.conf).",
+        ),
         ({"wal_buffers": "16MB", "huge_page_size": "2MB"}, Cause.IN_FORCE, ""),
         ({"shared_buffers": "4294967296B", "work_mem": "1GB"}, Cause.IN_FORCE, ""),
         ({"shared_buffers": "0x80000"}, Cause.IN_FORCE, ""),

@@ -9,7 +9,15 @@ from functools import partial
 from heapq import nsmallest
 from typing import Any, Final
 
-from hugeplan.planner.demand import ENGINES, context_with_page_size, demand_of, differs, engine_named, is_sized
+from hugeplan.planner.demand import (
+    ENGINES,
+    SettingKind,
+    context_with_page_size,
+    demand_of,
+    differs,
+    engine_named,
+    is_sized,
+)
 from hugeplan.planner.demand.registry import FIXED
 from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.errors import PlannerError
@@ -351,7 +359,9 @@ def _settings(observed: Observation, instance: InstancePlan, server: Server) -> 
     said = {underscored(name): (str(one.get("value")), one.get("source")) for name, one in read}
     counted = {name: value for name, value in (instance.counted_settings or {}).items() if name not in FIXED}
     own = {item.name: item.value for item in instance.demand.settings if item.name in counted}
-    by_default = {one.name: one.default for one in rule.settings if one.matters} | dict.fromkeys(rule.also_read)
+    # What the server loaded when it was planned is counted, and not kept by name.
+    sized = (one for one in rule.settings if one.matters and one.kind is not SettingKind.TEXT)
+    by_default = {one.name: one.default for one in sized} | dict.fromkeys(rule.also_read)
     planned = {name: value or "its default" for name, value in by_default.items() if name in said} | counted | own
     others = {
         name: f"{name} = {value}, its server has {'{} ({})'.format(*said[name]) if name in said else 'its default'}"
