@@ -141,8 +141,8 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         yield ok(BOOT, plan.node, "The command line reserves the plan again", reason)
     elif not found.ignored and not later:
         reason = (
-            "This boot's command line, and after it sysctl.d, tmpfiles.d and hugeplan's unit, end with the planned counts."
-            " What the boot loader has for the next one was not looked at."
+            "This boot's command line, and after it sysctl.d, tmpfiles.d and hugeplan's unit, end with the planned"
+            " counts. What the boot loader has for the next one was not looked at."
         )
         yield ok(BOOT, plan.node, "A reboot reserves the plan again", reason)
 
