@@ -98,9 +98,7 @@ function applyTitle(path: readonly PlanArtifact[]): string {
   const first = mainOf(path);
   if (!first) return "How is the plan applied?";
   const title = kindTitle(first.kind);
-  return path.length > 1
-    ? `Apply it in ${path.length} steps: ${title} is the main one.`
-    : `Apply it: ${title} is the recommended way.`;
+  return path.length > 1 ? `Apply it in ${path.length} steps.` : `Apply it: ${title} is the recommended way.`;
 }
 
 /** The recommended path of the node's platform first, in its order; the other ways behind it. */
