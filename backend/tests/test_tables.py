@@ -42,6 +42,7 @@ CROSSINGS = {
     ("scenarios", "nodes"): "scenarios are listed with their node's name",
     ("scenarios", "plans_in_force"): "plans are listed with where they are in force",
     ("trials", "nodes"): "a trial is stored for the node that reports under its machine id",
+    ("trials", "machines"): "of clones of a machine the one is found that a trial ran on, in one statement",
     ("scenarios", "runs"): "a plan names the run that it was made with",
 }
 
