@@ -51,8 +51,11 @@ def per_instance(
 
 
 def _has_more(server: ObservedDatabase | None, planned: InstancePlan) -> bool:
-    needed = planned.demand.pages * planned.page_bytes if planned.page_bytes is not None else 0
-    return server is not None and (server.hugetlb_bytes or 0) > needed
+    """Of the planned size: on pages of another one it would wait for a pool that is not there yet."""
+    if server is None or planned.page_bytes is None:
+        return server is not None and (server.hugetlb_bytes or 0) > 0
+    held = sum(one.bytes for one in server.segments if one.page_bytes == planned.page_bytes)
+    return held > planned.demand.pages * planned.page_bytes
 
 
 def servers_on_host(plan: Plan, request: PlanRequest, *engines: str) -> int:
