@@ -183,12 +183,12 @@ export class HugeplanServer {
 
   /**
    * A real agent on this machine: it observes, runs a quick benchmark, and sends its report. It waits for tests of other
-   * suites that have the machine's huge page pools, unless this one has them: a benchmark would take their pages, and a
+   * suites that have the machine's huge page pools, unless told otherwise: a benchmark would take their pages, and a
    * sample would show them.
    */
   async runAgent(
     measure: "quick" | "none" = "quick",
-    pools: "wait for pools" | "pools are held" = "wait for pools",
+    pools: "wait for pools" | "beside others" = "wait for pools",
   ) {
     const agent = [
       ...[command("hugeplan-agent"), "once"],
@@ -196,7 +196,7 @@ export class HugeplanServer {
       ...["--spool-dir", join(this.folder, "agent"), "--measure", measure],
       ...(measure === "none" ? [] : ["--tlbbench", join(REPOSITORY, "agent/build/tlbbench")]),
     ];
-    const alone = pools === "pools are held" ? [] : [join(REPOSITORY, "deploy/suites/with_pools.py")];
+    const alone = pools === "beside others" ? [] : [join(REPOSITORY, "deploy/suites/with_pools.py")];
     await run(python(), [...alone, ...agent], { timeout: 180_000 });
   }
 
