@@ -74,8 +74,8 @@ class Suite:
 # A cache for each suite: it holds what failed, and suites of one folder run side by side.
 PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "-o", "cache_dir={cache}", "--junitxml={junit}")
 LAST_FAILED = ("--last-failed",)  # in words that pytest and Playwright share
-# More than these are no matter of a late answer.
-MOST_TRIED_AGAIN = 5
+# More than these are no matter of a late answer: on a slow machine one cause makes several tests of a suite late.
+MOST_TRIED_AGAIN = 12
 # Beyond what all suites have, where that is limited: for what failed beside others, alone.
 SECOND_TRY_SECONDS = 600
 # Of the time of all suites' end: what has said nothing for so long hangs; what is asked has so long to write results.
@@ -207,7 +207,7 @@ class Runner:
         self._found: dict[str, tuple[int | None, str]] = {}
         # What each suite's processes took of all cores. Far below the suite's own time: it waits, and may share a lane.
         self.processor_seconds: dict[str, float] = {}
-        # Suites that ran to their end, and in which tests failed.
+        # Suites that wrote a list of what failed: they ran to their end, or ended when they were asked to.
         self.settled = set[str]()
 
     def log(self, suite: Suite) -> Path:
@@ -264,12 +264,15 @@ class Runner:
     def try_again(self, suite: Suite, first: SuiteResult) -> SuiteResult:
         """Run once more what failed in a suite, if so little failed that it may be the machine's doing.
 
-        Only after a suite that ended by itself: one that was stopped, or broke, has no list of what failed.
+        One that was stopped by force, or broke, has no list of what failed.
         """
         settled = suite.name in self.settled and 0 < first.failed <= MOST_TRIED_AGAIN
-        if suite.again is None or not settled:
+        # A whole suite for which there was no time before has none now.
+        no_time = not suite.again and suite.name in self.asked
+        if suite.again is None or not settled or no_time:
             return first
         self.log(suite).replace(self.results_dir / f"{suite.name}.first.log")
+        self.asked.discard(suite.name)
         second = self.run(replace(suite, command=(*suite.command, *suite.again)))
         return second_try(first, second, whole=not suite.again)
 
@@ -284,11 +287,12 @@ class Runner:
             command, REPOSITORY / suite.folder, environment, limit_seconds=suite.limit_seconds, log=self.log(suite)
         )
         end_marked(environment[MARK])
-        if status == 1:  # of pytest, Playwright and tlbbench's runner: tests failed, nothing else
+        was_asked = suite.name in self.asked and status is not None
+        if status == 1 or was_asked:  # 1 of pytest, Playwright and tlbbench's runner: tests failed, nothing else
             self.settled.add(suite.name)
         if suite.prepares:
             return SuiteResult()
-        if suite.name in self.asked and status is not None:
+        if was_asked:
             return counted(suite, output, junit) + self._not_reached("its other tests were not")
         return judge(suite, status, output, junit)
 

@@ -320,9 +320,21 @@ def test_late(seconds):
         assert result.failures == ("test_it test_bad: AssertionError: always",)
 
     def test_many_failures_are_no_matter_of_time(self, runner: Runner, tmp_path: Path) -> None:
-        body = self.LATE.replace("[1, 2]", "range(6)")
+        body = self.LATE.replace("[1, 2]", "range(13)")
         result = self.after_both(runner, self.pytest_suite(tmp_path, body))
-        assert result.closing_line() == "1 passed, 6 failed, 0 skipped"
+        assert result.closing_line() == "1 passed, 13 failed, 0 skipped"
+
+    def test_what_failed_before_a_suite_was_asked_to_end_is_tried_again(self, tmp_path: Path) -> None:
+        runner = Runner(tmp_path, dict(os.environ), seconds=20)
+        runner.results_dir.mkdir()
+        suite = self.pytest_suite(tmp_path, self.LATE + "\nimport time\ndef test_long(): time.sleep(300)\n")
+        found = run_all(runner, [replace(suite, limit_seconds=200)], lanes=1)
+        assert found["py"][0].closing_line() == "1 passed, 2 failed, 1 skipped"
+        runner.ends_at += 60
+        run_tests.try_again(runner, [suite], found)
+        result = found["py"][0]
+        assert result.closing_line() == "3 passed, 0 failed, 1 skipped"
+        assert len(result.late) == 2
 
     def test_a_suite_that_breaks_or_may_not_try_again_stays_failed(self, runner: Runner, tmp_path: Path) -> None:
         never = self.pytest_suite(tmp_path, self.LATE, again=None)
