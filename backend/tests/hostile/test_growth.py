@@ -87,6 +87,11 @@ def test_what_took_time_by_the_square_does_no_more(text: str, unit: str) -> None
     assert seconds(text + unit * (64_000 // len(unit)) + '"', 3) < 1.0
 
 
+@pytest.mark.parametrize("braces", ["{huge,pages}" * 18, "{huge" + ",pages" * 20_000 + "}"])
+def test_alternatives_in_braces_do_not_multiply(braces: str) -> None:
+    assert seconds(f"w /sys/kernel/mm/{braces}/nr_hugepages - - - - 4\n") < NEGLIGIBLE_SECONDS
+
+
 POOL = Source("90.conf", "vm.nr_hugepages = 100\n")
 
 

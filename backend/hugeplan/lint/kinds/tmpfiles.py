@@ -71,6 +71,8 @@ _PATH: Final = re.compile(
 _POOLS: Final = ("/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_hugepages_mempolicy")
 _SYSCTLS: Final = (*_POOLS, "/proc/sys/vm/nr_overcommit_hugepages")
 _WRITES: Final = re.compile(r"w[+!\-=~^$]*|f[!\-=~^$]*\+[+!\-=~^$]*|F[!\-=~^$]*")
+_MOST_PATTERNS: Final = 64
+"""Alternatives in braces multiply. A path with more than this is no pool's here."""
 _LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*+[ \t]++/\S", re.M)
 
 
@@ -121,7 +123,10 @@ def _files(path: str, context: Context) -> list[str]:
         return [path] if "huge" in path else []
     patterns = [path]
     while braces := re.search(r"\{([^{}]*)\}", patterns[0]):
-        patterns = [one.replace(braces[0], word, 1) for one in patterns for word in braces[1].split(",")]
+        words = braces[1].split(",")
+        if len(words) * len(patterns) > _MOST_PATTERNS:
+            return []
+        patterns = [one.replace(braces[0], word, 1) for one in patterns for word in words]
     nodes = [f"/sys/devices/system/node/node{node}" for node in context.numa_nodes or (0,)]
     folders = [
         f"{top}/hugepages/{sysfs_directory_name(s)}" for top in ("/sys/kernel/mm", *nodes) for s in context.sizes
