@@ -42,7 +42,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         "[Unit]",
         "Description=Huge pages per NUMA node, by hugeplan",
         "DefaultDependencies=no",
-        "After=systemd-sysctl.service local-fs.target",
+        "After=systemd-sysctl.service systemd-tmpfiles-setup.service local-fs.target",
         f"Before={' '.join([*before, 'sysinit.target'])}",
         "ConditionPathExists=/sys/devices/system/node",
         "",
