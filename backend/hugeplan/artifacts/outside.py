@@ -9,10 +9,12 @@ line (:func:`hugeplan.artifacts.base.flaw` looks at every rendered file once mor
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from hashlib import sha256
 from ipaddress import ip_address
+from itertools import count
 from typing import Any, Final, TypeVar, cast
 
 from hugeplan.planner.errors import shown_value
@@ -175,9 +177,14 @@ def folder_name(name: str, taken: set[str]) -> str:
     What is such a name already stays as it is, whoever comes first; all else ends in its digest (as in ``slug``).
     """
     own = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:100].strip(".-") or "node"
-    found, said = "" if own != name or re.search(r"-[0-9a-f]{16}$", name) else name, name
-    while not found or found in taken:
-        found = f"{own}-{sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-        said += "/"
+
+    def with_digest(number: int) -> str:
+        return f"{own}-{sha256((name + '/' * number).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+    is_own = own == name and not re.search(r"-[0-9a-f]{16}$", name)
+    found = name if is_own else with_digest(0)
+    if found in taken:  # equal names took the first numbers; not all of them are tried
+        most = next(2**i for i in count() if with_digest(2**i) not in taken)
+        found = with_digest(bisect_left(range(most), True, key=lambda number: with_digest(number) not in taken))
     taken.add(found)
     return found

@@ -9,6 +9,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
@@ -500,6 +501,15 @@ def test_no_name_takes_the_folder_of_another() -> None:
         assert len(taken) == len(names) + len(honest)
     taken = set(alone[len(honest) :])
     assert folder_name(alone[-1], taken) != alone[-1]
+
+
+def test_many_hosts_of_one_name_get_folders_in_a_time_that_grows_as_they_do() -> None:
+    taken: set[str] = set()
+    begun = time.process_time()
+    for _ in range(4_000):
+        folder_name("db-1", taken)
+    assert len(taken) == 4_000
+    assert time.process_time() - begun < 2.0, "each looked at all of those before it"
 
 
 def test_no_terminal_code_reaches_the_terminal(tmp_path: Path, capsys: Any) -> None:
