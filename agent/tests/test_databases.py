@@ -219,7 +219,7 @@ class TestOthers:
         host = machine("kubernetes-v2")
         _mysql(host, arguments, variables, files)
         with host.path("proc/2201/root/etc/mysql/my.cnf").open("a") as file:
-            file.write("[mysqld-8.4]\nkey_buffer_size=84M\n[mysqld.two]\njoin_buffer_size=2M\n[mysqld-5.7]\n")
+            file.write("[MYSQLD-8.4]\nkey_buffer_size=84M\n[mysqld.two]\njoin_buffer_size=2M\n[mysqld-5.7]\n")
             file.write("sort_buffer_size=57M\n" if "exe" in files else "")
         found = {name: value for name, (value, _) in values(databases(host)["mysql"]).items()}
         assert found.items() >= read.items()

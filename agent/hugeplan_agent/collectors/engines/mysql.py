@@ -124,7 +124,8 @@ def sections_of(engine: str, version: str | None, suffix: str) -> re.Pattern[str
     names = ["mysqld", "server", f"mysqld-{series}"]
     if engine == "mariadb":
         names += ["mariadb", "mariadbd", f"mariadb-{series}", f"mariadbd-{series}", "galera"]
-    return re.compile(f"(?:{'|'.join(names)})(?:{re.escape(suffix)})?")
+    # The server compares in any case (typelib.c find_type).
+    return re.compile(f"(?:{'|'.join(names)})(?:{re.escape(suffix)})?", re.ASCII | re.IGNORECASE)
 
 
 def _read_file(
