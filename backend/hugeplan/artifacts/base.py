@@ -206,14 +206,15 @@ def put(name: str, path: str, content: str, user: str = "") -> str:
     return f"{user or INSTALLER} put {mark(content)} {path} < {name}"
 
 
-def put_back(path: str, content: str, *after: str, last: str = "", user: str = "") -> str:
+def put_back(path: str, content: str, *after: str, line: str = "", last: str = "", user: str = "") -> str:
     """The way back of :func:`put`: the file goes, what was there before it comes back, and the commands ``after`` run.
 
     None does where another plan's file is there: that stays. What ended before ``last``, a reboot, can be run again.
+    ``line``: a file and the line in it that includes this one, two words of a shell: the line goes first.
     """
     notes = [line for line in after if line.startswith("#")]
     file = f"{mark(content)} {path}"
-    steps = (f"{user or INSTALLER} back {file}", *after, f"{user or INSTALLER} end {file}", last)
+    steps = (f"{user or INSTALLER} back {file} {line}".rstrip(), *after, f"{user or INSTALLER} end {file}", last)
     return "\n".join([*notes, all_of([line for line in steps if line and line not in notes])])
 
 
@@ -230,8 +231,8 @@ def as_user(user: str) -> str:
 
 
 def as_owner_of(folder: str) -> str:
-    """The same for who owns a folder whose parents are root's: nobody else puts another folder in its place."""
-    return as_user(f'"$(stat -Lc %U {folder})"')
+    """The same for who may write in the folder of the file, which the program judges: a word of a shell."""
+    return as_user(f"owner:{folder}")
 
 
 def left_as_comments(commands: str) -> str:

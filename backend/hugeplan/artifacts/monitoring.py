@@ -20,7 +20,7 @@ from hugeplan.artifacts.base import (
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name, page_label
 
-_AS_OWNER = as_owner_of("/etc/prometheus")
+_AS_OWNER = as_owner_of("/etc/prometheus/rules")
 
 
 def _quoted(text: str) -> str:

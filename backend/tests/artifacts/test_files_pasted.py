@@ -99,7 +99,9 @@ def test_what_runs_apart_is_shown_as_one_command(kind: str) -> None:
 
 
 #: Programs that a paste finds in :func:`test_a_way_back_ends_where_the_install_began`; no other runs.
-_PROGRAMS = "bash cat chmod cmp cp env grep ln ls mkdir mv readlink rm sed setsid sh sha256sum stat sync tail test"
+_PROGRAMS = (
+    "bash cat chmod cmp cp env grep id ln ls mkdir mv readlink rm sed setsid sh sha256sum stat sync tail test tr"
+)
 PROGRAMS = _PROGRAMS.split()
 DO_NOTHING = "pg_ctl psql sysctl systemctl systemd-tmpfiles tuned-adm update-grub".split()  # noqa: SIM905
 ON_THE_NODE = {a.kind: a for a in FILES if " put " in a.install and (a.path or "").startswith("/")}
@@ -119,7 +121,15 @@ def place_of(folder: Path, artifact: Artifact) -> Path:
 
 def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
     """What lies where the file goes, after its commands ran with these programs alone."""
-    bin_, place = folder / "bin", place_of(folder, artifact)
+    said_by_paste(folder, artifact, commands)
+    place = place_of(folder, artifact)
+    return place.read_text() if place.exists() else None
+
+
+def said_by_paste(folder: Path, artifact: Artifact, commands: str) -> str:
+    """What the commands say, of both outputs, at last their exit status."""
+    bin_ = folder / "bin"
+    place_of(folder, artifact)
     if not bin_.exists():
         bin_.mkdir()
         for name in PROGRAMS:
@@ -141,11 +151,19 @@ def paste(folder: Path, artifact: Artifact, commands: str) -> str | None:
     for path in re.findall(r"echo \d+ > (/sys[^\s;]+)", commands):
         (folder / f"own{path}").parent.mkdir(parents=True, exist_ok=True)
     (folder / "own/sys/kernel/mm/transparent_hugepage").mkdir(parents=True, exist_ok=True)
-    subprocess.run(
+    done = subprocess.run(
         [bin_ / "bash", "--norc", "--noprofile"], input=moved(commands, folder), text=True, cwd=folder,
         env={"PATH": str(bin_), "JVM_USER": "x"}, capture_output=True, check=False, timeout=30,
     )  # fmt: skip
-    return place.read_text() if place.exists() else None
+    return f"{done.stdout}{done.stderr}{done.returncode}"
+
+
+def stub(folder: Path, name: str, text: str) -> None:
+    """Puts a script in a program's place; ``real`` in it is that program."""
+    program = folder / "bin" / name
+    program.unlink(missing_ok=True)
+    program.write_text(f"#!/bin/sh\n{text.replace('real', shutil.which(name) or name)}\n")
+    program.chmod(0o755)
 
 
 def three_plans(kind: str) -> list[Artifact]:
@@ -302,7 +320,7 @@ def test_what_reserves_pages_stays_until_its_follower_is_in_place(tmp_path: Path
         (tmp_path / "own" / name).write_text("quiet\n")
     install = grub.install.replace('"/boot/', f'"{tmp_path}/own/boot/')
     assert paste(tmp_path, grub, "") is None
-    for name in ("tr", "uname", "head"):
+    for name in ("uname", "head"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
     (tmp_path / "bin" / fails).write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "bin" / fails).chmod(0o755)
@@ -406,3 +424,197 @@ def test_nothing_goes_on_after_a_file_that_was_not_installed(tmp_path: Path) -> 
         ran = {line.split()[1] for line in own.stdout.splitlines() if line.startswith("ran:")}
         assert ran <= {"grep", "stat", "tr", "env", "false", "reboot"} - {"reboot"}, (artifact.kind, own.stdout)
         assert own.returncode != 0, artifact.kind
+
+
+def sysctl_over(folder: Path, was: str | None) -> tuple[list[Artifact], Path]:
+    """Three plans of one file, and where it goes, which has the text ``was``."""
+    plans = three_plans("sysctl")
+    place = place_of(folder, plans[0])
+    place.parent.mkdir(parents=True)
+    if was is not None:
+        place.write_text(was)
+    paste(folder, plans[0], "")
+    return plans, place
+
+
+OTHERS = "others than root"
+
+
+@pytest.mark.parametrize("command", ["install", "rollback"])
+@pytest.mark.parametrize("what", ["folder", "above", "sticky", "link"])
+def test_where_others_may_write_nothing_is_written(tmp_path: Path, command: str, what: str) -> None:
+    """Found: who may write in the folder put a link there meanwhile, through which root overwrote any file."""
+    (plan_, *_), place = sysctl_over(tmp_path, "# of another tool\n")
+    folder = place.parent
+    if command == "rollback":
+        paste(tmp_path, plan_, plan_.install)
+    if what == "link":  # which another may lead elsewhere
+        (tmp_path / "open").mkdir()
+        folder.rename(folder.with_name("real"))
+        (tmp_path / "open/link").symlink_to(folder.with_name("real"))
+        folder.symlink_to(tmp_path / "open/link")
+    of_others = {"above": folder.parent, "link": tmp_path / "open"}.get(what, folder)
+    of_others.chmod(0o1777 if what in ("sticky", "link") else 0o777)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    said = said_by_paste(tmp_path, plan_, getattr(plan_, command))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert OTHERS in said
+    assert re.search(rf"{of_others} \(\w+:\w+, d\S+\)", said)
+    assert said.endswith("1")
+    of_others.chmod(0o755)
+    paste(tmp_path, plan_, getattr(plan_, command))
+    assert (place.read_text() == plan_.content) is (command == "install")
+
+
+@pytest.mark.parametrize(
+    ("members", "firsts", "passes"),
+    [
+        ("", "", True), ("root", "root:x:0:50:", True), ("root,nobody", "", False), ("", "nobody:x:65534:50:", False),
+        ("is-no-user", "", False), (None, "", False),
+    ],
+)  # fmt: skip
+def test_a_group_of_nobody_else_may_write(tmp_path: Path, members: str | None, firsts: str, passes: bool) -> None:
+    """As the empty group staff of an upgraded Debian's /usr/local."""
+    if os.geteuid() != 0:
+        pytest.skip("SKIP: the group of a folder is changed")
+    (plan_, *_), place = sysctl_over(tmp_path, None)
+    os.chown(place.parent, -1, 50)
+    place.parent.chmod(0o2775)
+    group = "exit 2" if members is None else f"echo staff:x:50:{members}"
+    stub(tmp_path, "getent", f"case $1 in group) {group} ;; passwd) echo other:x:65534:5:; echo {firsts} ;; esac")
+    said = said_by_paste(tmp_path, plan_, plan_.install)
+    assert (place.exists(), OTHERS in said) == (passes, not passes), said
+
+
+@pytest.mark.parametrize("kind", ["sysctl", "redis_conf"])
+@pytest.mark.parametrize("was", ["# of another tool\n", None])
+def test_no_link_is_followed_that_is_put_there_meanwhile(tmp_path: Path, kind: str, was: str | None) -> None:
+    plan_ = ON_THE_NODE[kind]
+    place, victim = place_of(tmp_path, plan_), tmp_path / "victim"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if was is not None:
+        place.write_text(was)
+    victim.write_text("root's\n")
+    paste(tmp_path, plan_, "")
+    for command in ("rm", "cp"):
+        stub(tmp_path, command, f'real "$@"; s=$?; /bin/ln -s {victim} {place}.part 2> /dev/null; exit $s')
+    for commands in (plan_.install, plan_.rollback):
+        paste(tmp_path, plan_, commands)
+        assert victim.read_text() == "root's\n"
+
+
+@pytest.mark.parametrize("kind", ["redis_conf", "prometheus_rules"])
+@pytest.mark.parametrize(
+    ("layout", "user"),
+    [
+        ((0o755, 0, 0), "root"), ((0o755, 65534, 0), "nobody"), ((0o2770, 65534, 65534), "nobody"),
+        ((0o770, 0, "daemon"), "daemon"), ((0o775, 0, 54321), "root"), ((0o750, 0, "daemon"), "root"),
+    ],
+)  # fmt: skip
+def test_the_user_of_a_folder_writes_in_it(
+    tmp_path: Path, kind: str, layout: tuple[int, int, int | str], user: str
+) -> None:
+    """Found: of a folder of root's that the group of a service may write, root itself took files as they came."""
+    if os.geteuid() != 0:
+        pytest.skip("SKIP: the owner of a folder is changed")
+    plan_, (mode, owner, group) = ON_THE_NODE[kind], layout
+    place = place_of(tmp_path, plan_)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.chown(place.parent, owner, group)
+    place.parent.chmod(mode)
+    paste(tmp_path, plan_, "")
+    stub(tmp_path, "runuser", f'echo "$2" >> {tmp_path}/users')
+    for commands in (plan_.install, plan_.rollback):
+        paste(tmp_path, plan_, commands)
+    assert set((tmp_path / "users").read_text().split()) == {user}
+
+
+def test_what_a_user_says_has_no_control_characters(tmp_path: Path) -> None:
+    """Found: a server's message reached root's terminal with its own."""
+    paste(tmp_path, FILES[0], "")
+    (tmp_path / "says").write_text(
+        "#!/bin/sh\nprintf 'a\\033]0;b\\a\\tc\\302\\233d\\r\\303\\234\\n' | tee /dev/stderr\n"
+    )
+    (tmp_path / "says").chmod(0o755)
+    (tmp_path / "bin/tee").symlink_to(shutil.which("tee") or "")
+    done = subprocess.run(
+        [tmp_path / "bin/sh", f"{tmp_path}/own{INSTALLER}", "as", "eve", "run", tmp_path / "says"], check=True,
+        capture_output=True, env={"PATH": str(tmp_path / "bin")},
+    )  # fmt: skip
+    assert done.stdout == done.stderr == b"a]0;b\tc\233d\303\234\n"
+
+
+def test_redis_never_includes_what_is_not_there(tmp_path: Path) -> None:
+    """Found on a full disk: the way back removed the file, the line stayed, and Redis did not start again."""
+    redis = ON_THE_NODE["redis_conf"]
+    place, calls = place_of(tmp_path, redis), tmp_path / "calls"
+    conf = place.with_name("redis.conf")
+    conf.write_text("port 1\n")
+    line = moved(f"include {redis.path}", tmp_path)
+    for n in range(1, 99):
+        paste(tmp_path, redis, redis.install)
+        assert line in conf.read_text()
+        calls.write_text("")
+        for name in ("cat", "cp", "grep", "mv", "rm", "sed", "sync"):
+            stub(
+                tmp_path, name, f'echo >> {calls}; test "$(/usr/bin/wc -l < {calls})" -lt {n} || exit 9; exec real "$@"'
+            )
+        paste(tmp_path, redis, redis.rollback)
+        assert place.exists() or line not in conf.read_text(), n
+        (is_whole, *_) = [len(calls.read_text()) < n]
+        for name in ("cat", "cp", "grep", "mv", "rm", "sed", "sync"):
+            stub(tmp_path, name, 'exec real "$@"')
+        assert paste(tmp_path, redis, redis.rollback) is None
+        assert "include" not in conf.read_text()
+        if is_whole:
+            break
+    assert n > 5
+    assert conf.read_text().startswith("port 1\n")
+
+
+@pytest.mark.parametrize("was", ["# of another tool\n", None])
+@pytest.mark.parametrize(("puts", "backs"), [("10", "01"), ("1", "10"), ("1", "01"), ("0", "0"), ("010", "01")])
+def test_a_way_back_that_was_cut_off_keeps_what_was_there(
+    tmp_path: Path, was: str | None, puts: str, backs: str
+) -> None:
+    """Found: the same plan installed again after another one took what that had for what was there first."""
+    plans, place = sysctl_over(tmp_path, was)
+    paste(tmp_path, plans[0], plans[0].install)
+    for name in ("cp", "rm"):  # what brings the file back, and what removes it
+        last = '$(eval echo "\\${$#}")'
+        stub(
+            tmp_path,
+            name,
+            f'case {last} in *.part | *.conf) ls "{place}.going"* && kill -9 $PPID && exit ;; esac; exec real "$@"',
+        )
+    paste(tmp_path, plans[0], plans[0].rollback)
+    assert place.read_text() == plans[0].content, "it is cut off in the middle"
+    for name in ("cp", "rm"):
+        stub(tmp_path, name, 'exec real "$@"')
+    for n in puts:
+        paste(tmp_path, plans[int(n)], plans[int(n)].install)
+    for n in backs + backs:
+        paste(tmp_path, plans[int(n)], plans[int(n)].rollback)
+    assert (place.read_text() if place.exists() else None) == was
+    assert of_hugeplan(tmp_path) == []
+
+
+def test_what_only_a_way_back_has_is_not_replaced(tmp_path: Path) -> None:
+    plans, place = sysctl_over(tmp_path, "# edited\n")
+    going = place.with_name(f"{place.name}.going-{mark(plans[0].content)}")
+    going.write_text("# of another tool\n")
+    assert going.name in said_by_paste(tmp_path, plans[0], plans[0].install)
+    assert {path.name: path.read_text() for path in place.parent.iterdir()} == {
+        place.name: "# edited\n", going.name: "# of another tool\n"
+    }  # fmt: skip
+
+
+def test_lines_that_are_gone_are_said(tmp_path: Path) -> None:
+    """Found: another plan's step had reset them, and this one's stopped without a word."""
+    auto = tmp_path / "postgresql.auto.conf"
+    auto.write_text("work_mem = '4MB'\n")
+    words = ["keep-lines", "0" * 16, tmp_path / "x.conf", auto, "huge_pages|shared_buffers"]
+    (tmp_path / "program").write_text(installer.text())
+    done = subprocess.run(["/bin/sh", tmp_path / "program", *words], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{auto} sets none of huge_pages|shared_buffers" in done.stderr

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, mark, one_line, put, put_back, slug
+from hugeplan.artifacts.base import Artifact, Restart, all_of, as_owner_of, mark, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
@@ -57,8 +57,8 @@ def _into_the_folder_read(name: str, folders: Iterable[str], content: str) -> st
     none = f"None of {several} is included by {_MAIN_FILES}: write the lines into the file that the server reads."
     # In single quotes: an interactive bash takes any other ! for its history.
     included = f"""grep -qsE '^[[:space:]]*!includedir[[:space:]]+'"$d"'/*[[:space:]]*$' {_MAIN_FILES}"""
-    own = f'"$d/zz-{name}"'
-    loop = f"for d in {several}; do {included} && exec {put(name, own, content)}; done"
+    own = put(name, f'"$d/zz-{name}"', content, as_owner_of('"$d"'))
+    loop = f"for d in {several}; do {included} && exec {own}; done"
     return f"( {loop}; echo {shlex.quote(none)} >&2; exit 1 )"
 
 
@@ -66,6 +66,10 @@ def _from_the_folder_read(paths: Iterable[str], content: str, back: str) -> str:
     """The way back in the folder that has the file, or what was kept for it."""
     there = f'ls "$f" "$f".*-{mark(content)} 2> /dev/null | grep -q .'
     return f"( for f in {' '.join(paths)}; do {there} || continue\n{back}\nexit; done )"
+
+
+def _back(content: str, service: str) -> str:
+    return put_back('"$f"', content, f"systemctl restart {service}", user=as_owner_of('"${f%/*}"'))
 
 
 def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, *, shares: bool) -> Artifact:
@@ -102,7 +106,7 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
         else f"Keeps {whose} on base pages, as planned.",
         install=f"{_into_the_folder_read(name, folders, content)} &&\nsystemctl restart {service}",
         verify=all_of(checks),
-        rollback=_from_the_folder_read(paths, content, put_back('"$f"', content, f"systemctl restart {service}")),
+        rollback=_from_the_folder_read(paths, content, _back(content, service)),
         restart=Restart.ENGINE,
         avoid_when="An operator writes the option file: set the values there.",
     )

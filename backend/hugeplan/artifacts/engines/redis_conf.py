@@ -46,13 +46,7 @@ def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], 
             [put(name, path, content, owner), f"{owner} last-line {conf} '{line}'", f"systemctl restart {service}"]
         ),
         verify=f'test "$(redis-cli{port} config get disable-thp | tail -n 1)" = yes',
-        rollback=put_back(
-            path,
-            content,
-            f"{{ test -e {path} || {owner} run sed -i '\\|^{line}$|d' {conf}; }}",
-            f"systemctl restart {service}",
-            user=owner,
-        ),
+        rollback=put_back(path, content, f"systemctl restart {service}", line=f"{conf} '{line}'", user=owner),
         restart=Restart.ENGINE,
         avoid_when="Redis is older than 6.2, which has no disable-thp: set THP to madvise on the node.",
     )
