@@ -22,6 +22,7 @@ MAX_CLONES = 256
 """Machines with one id. Each is a node: who holds one token could make any number of them up."""
 CLONE_MARK = "~"
 """Between the id that clones share and what tells one apart. No agent's id has it (MachineId)."""
+MARK_DIGITS = 12
 
 
 def told_apart(name: str, machine_id: str) -> str:
@@ -41,7 +42,7 @@ class Hints:
     def fingerprint(self) -> str | None:
         """Twelve digits that stand for this hardware; None when nothing is known of it."""
         text = self.dmi_sha256 or "\n".join(sorted(self.mac_sha256 or ()))
-        return hashlib.sha256(text.encode()).hexdigest()[:12] if text else None
+        return hashlib.sha256(text.encode()).hexdigest()[:MARK_DIGITS] if text else None
 
 
 def is_same(known: Machine, hints: Hints) -> bool | None:
@@ -76,7 +77,11 @@ async def resolve(session: WriteSession, machine_id: str, hints: Hints, now: dat
                 " /etc/machine-id on the image, and systemd makes one at boot.",
                 [FieldProblem(field="machine_id", value=machine_id, expected="an id that no other machine has")],
             )
-        node_machine_id = f"{machine_id}{CLONE_MARK}{hints.fingerprint()}" if known else machine_id
+        taken, mark = {one.node_machine_id for one in known}, hints.fingerprint() or ""
+        node_machine_id = f"{machine_id}{CLONE_MARK}{mark}" if known else machine_id
+        while node_machine_id in taken:  # by a machine that said this hardware once, and another since
+            mark = hashlib.sha256(mark.encode()).hexdigest()[:MARK_DIGITS]
+            node_machine_id = f"{machine_id}{CLONE_MARK}{mark}"
         machine = Machine(
             node_machine_id=node_machine_id,
             machine_id=machine_id,

@@ -81,13 +81,15 @@ async def store(
     nodes = await repository.nodes_of_machine(session, machine_id)
     if not nodes:
         raise NotFoundError(f"No node reports under the machine id {machine_id}; its agent must have reported once.")
-    fitting = _where_measured(document, nodes)
-    found = [node for node in fitting if actor.role is not Role.AGENT or node.machine_id == of_token]
+    # An agent reads nothing of other nodes, not even in a refusal.
+    told = [node for node in nodes if actor.role is not Role.AGENT or node.machine_id == of_token]
+    found = [node for node in _where_measured(document, nodes) if node in told]
     if len(found) != 1:
-        known = "; ".join(f"{node.name} ({node.cpu_brand or 'unknown'})" for node in nodes[:10])
+        known = "; ".join(f"{node.name} ({node.cpu_brand or 'unknown'})" for node in told[:10]) or "unknown"
+        whose = "the agent's own node" if actor.role is Role.AGENT else "the nodes with this machine id"
         raise ConflictError(
-            "It cannot be told which node this trial is of, or it is not the agent's own: names and processors of the"
-            f" nodes with this machine id are {known}. The agent of the node that it ran on may send it."
+            "It cannot be told which node this trial is of, or it is not the agent's own: names and processors of"
+            f" {whose} are {known}. The agent of the node that it ran on may send it."
         )
     node_id = found[0].id
     predicted = await _predicted(session, beside, node_id, document)

@@ -263,6 +263,22 @@ class TestClones:
         assert_problem(await first.post(REPORTS, json=seen("b")), 403, "forbidden")
         assert (await first.post(REPORTS, json=seen("a"))).status_code == 201
 
+    async def test_comes_with_hardware_that_another_clone_had(
+        self, service: Service, enroller: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        """Its node would have had the id of that clone's, and it could never enrol (500)."""
+        tokens = []
+        for dmi, *macs in (("a", "1"), (None, "2")):
+            answer = await enroller.post(ENROL, json=BODY | {"clone_hints": hints(dmi, *macs)})
+            tokens.append(answer.json()["token"])
+        for made in (seen("b", "2"), seen("b", "3")):  # by its firmware it is the same one with other addresses
+            assert (await service.client(tokens[1]).post(REPORTS, json=made)).status_code == 201
+        answer = await enroller.post(ENROL, json=BODY | {"clone_hints": hints(None, "2")})
+        assert answer.status_code == 201, answer.text
+        third = service.client(answer.json()["token"])
+        assert (await third.post(REPORTS, json=seen(None, "2"))).status_code == 201
+        assert len(set(await nodes(viewer))) == 2
+
     async def test_that_enrols_takes_reports_of_its_own_token_from_then_on(
         self, service: Service, enroller: httpx.AsyncClient
     ) -> None:

@@ -235,6 +235,10 @@ async def test_a_clones_trial_is_its_own_nodes(service: Service, planner: httpx.
     assert await sent(agent, "pg-a", "AMD EPYC 9B14") == plain
     assert await sent(agent, "pg-b") == "409", "another machine's"
     assert await sent(its_agent, "pg-a", None) == "409"
+    refused = await its_agent.post(f"{API}/trials", json=of("pg-a", None))
+    told = assert_problem(refused, 409, "conflict")["detail"]
+    assert "pg-b (Intel Xeon 8581C)" in told
+    assert not {"pg-a", "AMD"} & set(told.replace("(", "").split()), "an agent reads nothing of another node"
     assert await sent(planner, "pg-b", None) == clone
     assert await sent(planner, "another-name") == clone
     assert await sent(planner, "pg-a", "AMD EPYC  9B14") == plain
