@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hugeplan import __version__
 from hugeplan.access import audit, bootstrap
 from hugeplan.access.connection_turns import ConnectionTurns
-from hugeplan.access.dependencies import require_viewer
+from hugeplan.access.dependencies import CredentialCheck, require_viewer
 from hugeplan.access.gate import Gate
 from hugeplan.access.gate_app import Direct, GateApp
 from hugeplan.access.gated_route import Intake
@@ -184,6 +184,7 @@ def create_app(settings: Settings) -> Application:
     app.state.methods = Methods(_routes())
     app.state.oidc = Provider(settings)
     app.state.machines = MachineRegistry(app.state.database)
+    app.state.credential_check = CredentialCheck
     app.state.record_change = audit.record_request
     app.state.readiness = health.ReadinessProbe(app.state.database, settings, warm, app.state.background)
 

@@ -28,6 +28,7 @@ __all__ = [
     "AdmittedAgent",
     "Agent",
     "Approver",
+    "CredentialCheck",
     "CurrentActor",
     "Enroller",
     "Planner",
@@ -102,27 +103,47 @@ STREAM_CHECK_SECONDS = 5.0
 """How long a stream may go on after its credential has ended."""
 
 
+class CredentialCheck:
+    """Whether the credential of a request has ended since: asked of the database every STREAM_CHECK_SECONDS."""
+
+    def __init__(self, request: Request) -> None:
+        self._request, self._clock = request, asyncio.get_running_loop().time
+        self._at = self._clock() + STREAM_CHECK_SECONDS
+
+    @property
+    def in_seconds(self) -> float:
+        """Until it is asked again."""
+        return max(0.0, self._at - self._clock())
+
+    async def has_ended(self) -> bool:
+        """The answer, or False where it is not time to ask."""
+        if self.in_seconds:
+            return False
+        database: Database = self._request.app.state.database
+        try:
+            async with database.read() as session:
+                actor = await service.authenticate(session, credential_of(self._request))
+        except UnauthenticatedError:
+            return True
+        except (SQLAlchemyError, OSError):
+            pass  # asked again; a database that is away says nothing about the credential
+        else:
+            if actor.role is not self._request.state.admitted.role:
+                return True
+        self._at = self._clock() + STREAM_CHECK_SECONDS
+        return False
+
+
 async def while_good(request: Request, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
     """``items`` for as long as the credential of the request is good: a stream ends with it."""
-    database: Database = request.app.state.database
-    credential, role = credential_of(request), request.state.admitted.role
-    loop = asyncio.get_running_loop()
-    check_at = loop.time() + STREAM_CHECK_SECONDS
+    check = CredentialCheck(request)
     waiting: asyncio.Future[T] | None = None
     try:
         while True:
             waiting = waiting or asyncio.ensure_future(anext(items))
-            await asyncio.wait({waiting}, timeout=max(0.0, check_at - loop.time()))
-            if loop.time() >= check_at:
-                try:
-                    async with database.read() as session:
-                        if (await service.authenticate(session, credential)).role is not role:
-                            return
-                except UnauthenticatedError:
-                    return
-                except (SQLAlchemyError, OSError):
-                    pass  # asked again; a database that is away says nothing about the credential
-                check_at = loop.time() + STREAM_CHECK_SECONDS
+            await asyncio.wait({waiting}, timeout=check.in_seconds)
+            if await check.has_ended():
+                return
             if waiting.done():
                 done, waiting = waiting, None
                 try:

@@ -8,9 +8,14 @@ are bounded here, and how many connections one address may hold.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import socket
+import struct
+import sys
+import termios
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -42,8 +47,12 @@ PIECE_BYTES = 16 * 1024
 """How much is read and parsed at a time. asyncio takes 256 kB of each connection in one round of the loop."""
 LEAVING_SECONDS = 1.0
 """So often a connection of which nothing is read is asked whether its client is still there."""
-TCP_ESTABLISHED = 1
+TCP_ESTABLISHED, TCP_CLOSE = 1, 7
 """linux/include/net/tcp_states.h"""
+FIRST_LOOK_SECONDS = 0.05
+"""Until the kernel is asked whether the client has taken the last answer; then after twice as long, up to a second."""
+DROP = struct.pack("ii", 1, 0)
+"""SO_LINGER: closing sends a reset, and the kernel keeps nothing."""
 MAX_FIELDS = 128
 """Headers and trailers of a request. Browsers and proxies send some thirty."""
 
@@ -62,6 +71,25 @@ _HAS_BODY = (
 
 class _EndError(Exception):
     """Ends the parser in the middle of a piece; the client is answered 400 and the connection closed."""
+
+
+def _left_in_kernel(opened: Any) -> int:
+    """What its client has not said to have of a connection, in bytes; its end counts as one. OSError."""
+    if opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE:
+        return 0
+    return int.from_bytes(fcntl.ioctl(opened.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+
+
+def _kept(opened: Any) -> socket.socket | None:
+    """The same connection after it is closed here; None where no more files may be open, and it is reset. OSError."""
+    try:
+        kept: socket.socket = opened.dup()
+    except OSError:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP)
+        return None
+    with suppress(OSError):
+        kept.shutdown(socket.SHUT_WR)  # as closing it does
+    return kept
 
 
 class _LastAnswer:
@@ -118,6 +146,7 @@ class Connection(HttpToolsProtocol):
         self._counts: dict[str, int] = {}
         self._last_cycle: object = None
         self._at_work: RequestResponseCycle | None = None
+        self._is_reset = False
         self._leaving: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -149,6 +178,9 @@ class Connection(HttpToolsProtocol):
                 await send(message)
 
             await app(scope, receive, starting)
+            if cycle.response_started and not cycle.response_complete and not cycle.disconnected:
+                cycle.disconnected = True  # or uvicorn says that the application failed
+                self._drop()
 
         self._at_work = cycle
         super()._start_asgi_task(cycle, answered)
@@ -168,11 +200,51 @@ class Connection(HttpToolsProtocol):
         for timer in (self._reading_until, self._leaving):
             if timer is not None:
                 timer.cancel()
+        self._keep_place()
+        super().connection_lost(exc)
+
+    def _keep_place(self) -> None:
+        """Give back the place of this connection among those of its address, once the kernel has nothing of it.
+
+        For the kernel an answer is sent when it has it: it keeps the answers of closed connections for as long as their
+        clients say that they are there and read nothing.
+        """
+        opened = self.transport.get_extra_info("socket")
+        with suppress(OSError):  # it is no TCP
+            left = 0 if self._is_reset or opened is None else _left_in_kernel(opened)
+            if left and (kept := _kept(opened)):
+                self._see_taken(kept, left, FIRST_LOOK_SECONDS, self.loop.time() + self.write_timeout_seconds)
+                return
+        self._give_place_back()
+
+    def _see_taken(self, kept: socket.socket, unread: int, seconds: float, until: float) -> None:
+        """End a closed connection whose client has taken its answer, or does not go on taking it."""
+        left = _left_in_kernel(kept)
+        is_late = self.loop.time() >= until
+        if left and is_late and unread - left < MIN_READ_BYTES:
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP)
+            left = 0
+        if not left:
+            kept.close()
+            self._give_place_back()
+            return
+        if is_late:
+            unread, until = left, self.loop.time() + self.write_timeout_seconds
+        following = min(2 * seconds, LEAVING_SECONDS)
+        self.loop.call_later(seconds, self._see_taken, kept, unread, following, until)
+
+    def _give_place_back(self) -> None:
         for key in self._counts:
             self.open_by_address[key] -= 1
             if self.open_by_address[key] <= 0:
                 del self.open_by_address[key]
-        super().connection_lost(exc)
+
+    def _drop(self) -> None:
+        """End the connection, with what its client has not read."""
+        self._is_reset = True
+        with suppress(OSError):
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP)
+        self.transport.abort()
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
@@ -184,7 +256,7 @@ class Connection(HttpToolsProtocol):
 
         The answer to a request that nobody reads would be kept for ever otherwise, with the connection.
         """
-        if self._reading_until is None and not self.transport.is_closing():
+        if self._reading_until is None:
             self._unread_bytes = self.transport.get_write_buffer_size()
             self._reading_until = self.loop.call_later(self.write_timeout_seconds, self._see_reading)
 
@@ -192,7 +264,7 @@ class Connection(HttpToolsProtocol):
         self._reading_until = None
         unread = self.transport.get_write_buffer_size()
         if unread and self._unread_bytes - unread < MIN_READ_BYTES:
-            self.transport.abort()
+            self._drop()
         elif unread:
             self._expect_reading()
 

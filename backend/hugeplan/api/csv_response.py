@@ -14,6 +14,7 @@ from typing import Annotated, Any, Protocol
 from fastapi import Depends, Request
 from fastapi.responses import Response, StreamingResponse
 
+from hugeplan.api.bodies_in_flight import PART_BYTES
 from hugeplan.api.loop_share import let_others
 from hugeplan.api.pagination import MAX_LIMIT, Page
 from hugeplan.api.schemas import ResponseModel
@@ -26,6 +27,10 @@ class CsvResponse(Response):
     media_type = "text/csv"
 
 
+class CredentialEndedError(Exception):
+    """Who is being answered may read no more: the answer is broken off, so that nobody takes it for whole."""
+
+
 Rows = Callable[[Any], Iterable[dict[str, Any]]]
 
 
@@ -35,11 +40,18 @@ class ListPage(Protocol):
     def __call__(self, session: ReadSession, /, *, limit: int, cursor: str | None) -> Awaitable[Page[Any]]: ...
 
 
+class CredentialCheck(Protocol):
+    """Whether the credential of a request has ended since: of ``hugeplan.access``, which stands above this."""
+
+    async def has_ended(self) -> bool:
+        """Asked of the database now and then; cheap between."""
+
+
 @dataclass(frozen=True, slots=True)
 class CsvAnswer:
     """What a request for CSV gets: every row of the list, or the one page that ``limit`` or ``cursor`` asks for."""
 
-    database: Database
+    request: Request
     is_one_page: bool
 
     async def of(self, name: str, columns: Sequence[str], first: Page[Any], more: ListPage, rows_of: Rows) -> Response:
@@ -58,16 +70,24 @@ class CsvAnswer:
         more: ListPage,
         rows_of: Rows,
     ) -> AsyncIterator[str]:
-        yield await _text(columns, rows, columns)
-        while cursor is not None:
+        database: Database = self.request.app.state.database
+        check: CredentialCheck = self.request.app.state.credential_check(self.request)
+        text = await _text(columns, rows, columns)
+        while True:
+            # Part by part: whoever reads slowly may take hours.
+            for at in range(0, len(text), PART_BYTES):
+                if await check.has_ended():
+                    raise CredentialEndedError
+                yield text[at : at + PART_BYTES]
+            if cursor is None:
+                return
             # A transaction per page: while the client reads, or does not, nothing of the database is held. It has a
             # turn of its credential for its connection, so that others come in between.
-            async with self.database.read() as session:
+            async with database.read() as session:
                 page = await more(session, limit=MAX_LIMIT, cursor=cursor)
             text = await _text(columns, (row for item in page.items for row in rows_of(item)))
             cursor = page.next_cursor
             del page
-            yield text
 
 
 def json_row(item: ResponseModel) -> list[dict[str, Any]]:
@@ -79,7 +99,7 @@ async def _csv_answer(request: Request) -> CsvAnswer | None:
     if not request.url.path.endswith(".csv"):
         return None
     is_one_page = not {"limit", "cursor"}.isdisjoint(request.query_params)
-    return CsvAnswer(database=request.app.state.database, is_one_page=is_one_page)
+    return CsvAnswer(request, is_one_page)
 
 
 #: A handler with two routes, the list's and the same with .csv, asks which of them was taken: None is the list's.

@@ -18,12 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight, Headers
 from hugeplan.api.body import unless_gone
+from hugeplan.api.csv_response import CredentialEndedError
 from hugeplan.api.forwarded import Proxies, limit_key
 from hugeplan.api.logs import request_id_context
 from hugeplan.api.metrics import Metrics
-from hugeplan.api.problems import response_for
+from hugeplan.api.problems import PROBLEM_TYPES, response_for
 from hugeplan.api.ratelimit import RateLimiter
-from hugeplan.errors import FieldProblem, ProblemError, RateLimitedError, invalid_input
+from hugeplan.errors import FieldProblem, ProblemError, RateLimitedError, UnauthenticatedError, invalid_input
 from hugeplan.settings import Settings
 
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -145,6 +146,8 @@ class RequestContext:
         except ClientDisconnect:
             # An upload that was cut short is the client's affair.
             status = CLIENT_CLOSED
+        except CredentialEndedError:
+            status = PROBLEM_TYPES[UnauthenticatedError].status
         except Exception as error:
             # Nothing inside knew this error. A half-sent answer cannot become a problem: the server closes it.
             if response_started:

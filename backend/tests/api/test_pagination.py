@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import cast
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.responses import StreamingResponse
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
-from hugeplan.api.csv_response import CsvAnswer
+from hugeplan.api.csv_response import CredentialEndedError, CsvAnswer, Rows
 from hugeplan.api.pagination import (
     MAX_LIMIT,
     READ_BYTES,
@@ -26,7 +28,7 @@ from hugeplan.api.pagination import (
     page_within,
 )
 from hugeplan.api.schemas import ResponseModel
-from hugeplan.db.session import Database, ReadSession
+from hugeplan.db.session import ReadSession
 from hugeplan.errors import InvalidInputError
 
 
@@ -127,6 +129,41 @@ async def test_a_page_of_dear_items_lets_others_in_between() -> None:
     assert await rounds_beside(page) >= 40
 
 
+class Credential:
+    """A check of a credential that ends after so many looks at it."""
+
+    def __init__(self, good_looks: int) -> None:
+        self.good_looks = good_looks
+
+    async def has_ended(self) -> bool:
+        """One look."""
+        self.good_looks -= 1
+        return self.good_looks < 0
+
+
+class Sessions:
+    """A database whose sessions nobody uses."""
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[None]:
+        """One of them."""
+        yield
+
+
+async def csv_of(is_one_page: bool, rows_of: Rows, *, pages: int = 2, good_looks: int = 10**6) -> Response:
+    """An export of pages of ten."""
+
+    async def more(_session: ReadSession, /, *, limit: int, cursor: str | None) -> Page[Part]:
+        assert limit == MAX_LIMIT
+        left = int(cursor or 0) - 1
+        return Page(items=[Part()] * 10, next_cursor=str(left) if left else None)
+
+    app = Starlette()
+    app.state.database, app.state.credential_check = Sessions(), lambda _: Credential(good_looks)
+    first = Page(items=[Part()] * 10, next_cursor=str(pages - 1))
+    return await CsvAnswer(Request({"type": "http", "app": app}), is_one_page).of("list", ["a"], first, more, rows_of)
+
+
 @pytest.mark.parametrize("is_one_page", [True, False])
 async def test_a_page_of_csv_lets_others_in_between(is_one_page: bool) -> None:
     """One viewer in a loop over a page of labels took others from 4 to 131 ms."""
@@ -135,15 +172,28 @@ async def test_a_page_of_csv_lets_others_in_between(is_one_page: bool) -> None:
         busy()
         return [{"a": 1}]
 
-    async def more(_session: ReadSession, /, *, limit: int, cursor: str | None) -> Page[Part]:
-        return Page(items=[Part()] * limit, next_cursor=cursor)
-
     async def whole() -> None:
-        first = Page(items=[Part()] * 10, next_cursor="next")
-        answer = await CsvAnswer(cast("Database", None), is_one_page).of("list", ["a"], first, more, rows_of)
+        answer = await csv_of(is_one_page, rows_of)
         if isinstance(answer, StreamingResponse):
             assert await anext(aiter(answer.body_iterator)) == "a\r\n" + "1\r\n" * 10
         else:
             assert answer.body == b"a\r\n" + b"1\r\n" * 10
 
     assert await rounds_beside(whole()) >= 40
+
+
+async def test_an_export_ends_with_its_credential() -> None:
+    """It went on for hours after the credential was revoked, and told what was written since."""
+    rows = [{"a": "x" * 9_998}]  # a page is 100 kB, in two parts
+    answer = await csv_of(False, lambda _: rows, pages=3)
+    assert isinstance(answer, StreamingResponse)
+    parts = [part async for part in answer.body_iterator]
+    assert "".join(map(str, parts)) == "a\r\n" + ("x" * 9_998 + "\r\n") * 30
+    assert len(parts) == 6
+    answer = await csv_of(False, lambda _: rows, pages=3, good_looks=3)
+    assert isinstance(answer, StreamingResponse)
+    told = []
+    with pytest.raises(CredentialEndedError):
+        async for part in answer.body_iterator:
+            told.append(part)
+    assert told == parts[:3]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from sqlalchemy import text
 from support.reports import report
@@ -20,8 +21,11 @@ from support.server import MIB, Server, serving
 from support.service import Service, assert_problem
 
 from hugeplan import embedded
+from hugeplan.access.dependencies import STREAM_CHECK_SECONDS
 from hugeplan.api import bodies_in_flight
 from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight
+from hugeplan.api.connection import MIN_READ_BYTES
+from hugeplan.cli.serving import UNREAD_IN_KERNEL_BYTES
 from hugeplan.errors import RateLimitedError, UnavailableError
 
 API = "/api/v1"
@@ -30,11 +34,16 @@ GZIP = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
 LARGE = [letter * 900_000 for letter in "abcdefg"]
 
 
+def database_of(postgres: embedded.EmbeddedPostgres, template: str) -> str:
+    """The URL of a new one."""
+    name = f"unread_{uuid.uuid4().hex}"
+    postgres.ensure_database(name, template)
+    return postgres.url(name)
+
+
 @pytest.fixture
 def server(postgres: embedded.EmbeddedPostgres, template: str, tmp_path: Path) -> Iterator[Server]:
-    database = f"unread_{uuid.uuid4().hex}"
-    postgres.ensure_database(database, template)
-    with serving(postgres.url(database), tmp_path) as running:
+    with serving(database_of(postgres, template), tmp_path) as running:
         yield running
 
 
@@ -44,14 +53,97 @@ def as_admin(server: Server) -> httpx.Client:
     return httpx.Client(base_url=server.url, headers=headers, timeout=60)
 
 
-def ask(server: Server, path: str) -> socket.socket:
+def ask(server: Server, path: str, token: str | None = None) -> socket.socket:
     """Ask on a connection that takes little before it is read."""
+    token = token or server.admin_token
     opened = socket.socket()
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     opened.settimeout(20)
     opened.connect(("127.0.0.1", server.port))
-    opened.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.admin_token}\r\n\r\n".encode())
+    opened.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
     return opened
+
+
+KEPT_CONNECTIONS = 6
+
+
+@pytest.fixture
+def hasty(postgres: embedded.EmbeddedPostgres, template: str, tmp_path: Path) -> Iterator[Server]:
+    """It waits a second for who reads nothing, and takes few connections of an address."""
+    bounds = {"HUGEPLAN_WRITE_TIMEOUT_SECONDS": "1", "HUGEPLAN_CONNECTIONS_PER_ADDRESS": str(KEPT_CONNECTIONS)}
+    with serving(database_of(postgres, template), tmp_path, **bounds) as running:
+        yield running
+
+
+def in_kernel(server: Server) -> list[int]:
+    """Bytes that the kernel has of each connection of the service, and its client has not, closed ones too."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ours = [row for row in rows if int(row[1].partition(":")[2], 16) == server.port and row[3] != "0A"]  # listens
+    return [size for row in ours if (size := int(row[4].partition(":")[0], 16))]
+
+
+def open_answer(server: Server, takes_bytes: int = 2048) -> socket.socket:
+    """Ask for what needs no credential, on a connection that ends with it."""
+    opened = socket.socket()
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, takes_bytes)
+    opened.settimeout(20)
+    opened.connect(("127.0.0.1", server.port))
+    opened.sendall(b"GET /api/openapi.json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    return opened
+
+
+def test_answers_that_nobody_reads_are_bounded_in_the_kernel(hasty: Server) -> None:
+    """It kept them after their connections were closed: a stranger of one address pinned 760 MB."""
+    with contextlib.ExitStack() as held:
+        beginnings = []
+        for _ in range(4 * KEPT_CONNECTIONS):
+            opened = held.enter_context(open_answer(hasty))
+            with contextlib.suppress(ConnectionResetError):
+                beginnings.append(opened.recv(16)[9:12])
+        assert beginnings.count(b"200") <= KEPT_CONNECTIONS + 1  # the service itself may have come before
+        found = in_kernel(hasty)
+        assert found
+        assert max(found) <= UNREAD_IN_KERNEL_BYTES
+        until = time.monotonic() + 20
+        while left := in_kernel(hasty):
+            assert time.monotonic() < until, left
+            time.sleep(0.05)
+        with open_answer(hasty) as opened:  # and so have their places
+            assert opened.recv(16)[9:12] == b"200"
+
+
+def test_a_closed_connection_waits_for_who_reads_slowly(hasty: Server) -> None:
+    """The whole takes several times what one is given who reads nothing."""
+    with open_answer(hasty, MIN_READ_BYTES) as opened:
+        answer, began = b"", time.monotonic()
+        while piece := opened.recv(2 * MIN_READ_BYTES):
+            answer += piece
+            time.sleep(max(0.0, began + len(answer) / (3 * MIN_READ_BYTES) - time.monotonic()))
+        assert time.monotonic() - began > 3
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert f"content-length: {len(body)}\r\n".encode() in head.lower() + b"\r\n"
+
+
+def test_an_export_ends_with_its_credential(postgres: embedded.EmbeddedPostgres, template: str, tmp_path: Path) -> None:
+    """It went on for hours, and told what was written since."""
+    url = database_of(postgres, template)
+    with psycopg.connect(url) as connection:
+        many = "SELECT now(), 'node_added', repeat('x', 1000) FROM generate_series(1, 12000)"
+        connection.execute(f"INSERT INTO events (at, kind, text) {many}")
+    with serving(url, tmp_path) as server, as_admin(server) as admin:
+        made = admin.post(f"{API}/tokens", json={"name": "v", "role": "viewer"}).json()
+        with ask(server, f"{API}/events/history.csv", made["token"]) as opened:
+            answer = opened.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert admin.delete(f"{API}/tokens/{made['id']}").is_success
+            time.sleep(STREAM_CHECK_SECONDS)  # what SECURITY.md promises
+            with pytest.raises(ConnectionResetError):  # else it would be taken for whole
+                while piece := opened.recv(65536):
+                    answer += piece
+            assert len(answer) < 2 * MIB
+        (line,) = (line for line in server.log.read_text().splitlines() if "history.csv" in line)
+        assert json.loads(line)["status"] == 401
+        assert "Traceback" not in server.log.read_text()
 
 
 def test_large_answers_that_nobody_reads_are_bounded(server: Server) -> None:
