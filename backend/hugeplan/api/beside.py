@@ -98,7 +98,8 @@ class RequestSandbox:
 
 
 async def _until_gone(request: Request) -> None:
-    """Wait until the client has gone. Its body has been read, so nothing else can come."""
+    """Wait until the client has gone. What it may send still is not read."""
+    request.scope["state"]["reads_no_more"] = True
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

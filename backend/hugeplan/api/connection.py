@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         self._is_in_head = True
         self._is_body_complete = True
         self._discarded_bytes = 0
-        self._between_bytes = self._body_bytes = self._fields = 0
+        self._between_bytes = self._body_bytes = self._fields = self._blank_bytes = 0
         self._is_dropped = self._is_last = self._has_cycle = False
         self._refusal: bytes | None = None
         self._parts: list[bytes] = []
@@ -177,7 +177,16 @@ class Connection(HttpToolsProtocol):
                     self._is_answered_last(cycle)
                 await send(message)
 
-            await app(scope, receive, starting)
+            async def coming() -> Any:
+                # Who listens for the client's leaving beside its answer would read a body without end.
+                if not cycle.response_started and not scope["state"].get("reads_no_more"):
+                    return await receive()
+                while not (cycle.disconnected or cycle.response_complete):
+                    await cycle.message_event.wait()
+                    cycle.message_event.clear()
+                return {"type": "http.disconnect"}
+
+            await app(scope, coming, starting)
             if cycle.response_started and not cycle.response_complete and not cycle.disconnected:
                 cycle.disconnected = True  # or uvicorn says that the application failed
                 self._drop()
@@ -315,8 +324,8 @@ class Connection(HttpToolsProtocol):
             self._between_bytes += len(data) + PART_COST_BYTES
         super().data_received(data)
         self._pass_on()
-        if self._is_body_complete and not self._is_in_head and self.cycle.response_complete and not self._deadline:
-            self._close_after(self.header_timeout_seconds)  # blank lines begin no request, and end uvicorn's own wait
+        if self._is_body_complete and not self._is_in_head:
+            self._see_blank_lines(len(data))
         between = self._between_bytes - self._body_bytes
         is_in_body = not self._is_in_head and not self._is_body_complete
         if is_in_body and between > SMALL_PARTS_BYTES + self._body_bytes // 16:
@@ -324,6 +333,15 @@ class Connection(HttpToolsProtocol):
         if self._is_in_head:
             self._head_bytes += len(data)
             self._head_tail = data[-3:]
+
+    def _see_blank_lines(self, count: int) -> None:
+        """Lines that begin no request, and end uvicorn's own wait for one: so many as a head may have, in its time."""
+        self._blank_bytes += count
+        if self._blank_bytes > MAX_HEAD_BYTES:
+            self._refusal = _TOO_LARGE
+            self.send_400_response("")
+        elif self.cycle.response_complete and not self._deadline:
+            self._close_after(self.header_timeout_seconds)
 
     def _is_head_too_large(self, data: bytes) -> bool:
         """Whether a head goes on past what one may have: seen before it is parsed, which costs more than its bytes."""
@@ -375,7 +393,7 @@ class Connection(HttpToolsProtocol):
         self._has_cycle = False
         self._is_in_head, self._is_body_complete = True, False
         self._head_bytes = self._discarded_bytes = self._between_bytes = self._body_bytes = self._fields = 0
-        self._head_tail = b""
+        self._head_tail, self._blank_bytes = b"", 0
         self._expect_head()
 
     def _expect_head(self) -> None:

@@ -65,6 +65,8 @@ def ask(server: Server, path: str, token: str | None = None) -> socket.socket:
 
 
 KEPT_CONNECTIONS = 6
+POURED_BYTES = 64 * MIB
+"""More than the kernel takes on both sides for who reads nothing."""
 
 
 @pytest.fixture
@@ -122,6 +124,50 @@ def test_a_closed_connection_waits_for_who_reads_slowly(hasty: Server) -> None:
         assert time.monotonic() - began > 3
     head, _, body = answer.partition(b"\r\n\r\n")
     assert f"content-length: {len(body)}\r\n".encode() in head.lower() + b"\r\n"
+
+
+def poured(opened: socket.socket, piece: bytes) -> int:
+    """How much is taken on a connection before it takes no more for a second, or ends; POURED_BYTES are without end."""
+    opened.settimeout(1)
+    taken = 0
+    with contextlib.suppress(OSError):
+        while taken < POURED_BYTES:
+            taken += opened.send(piece)
+    return taken
+
+
+CHUNK = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "piece"),
+    [("Transfer-Encoding: chunked", CHUNK), ("Content-Length: 999999999", CHUNK), ("", b"\r\n" * 32768)],
+)
+def test_what_comes_while_a_stream_is_answered_is_not_read(server: Server, body: str, piece: bytes) -> None:
+    """Who listened for the client's leaving read its body: one request took 0.8 s of processor time per second."""
+    with server.connect() as opened:
+        authorization = f"Authorization: Bearer {server.admin_token}\r\n"
+        head = f"GET {API}/events HTTP/1.1\r\nHost: x\r\n{authorization}{body}".rstrip("\r\n")
+        opened.sendall(f"{head}\r\n\r\n".encode())
+        assert opened.recv(16)[9:12] == b"200"
+        assert poured(opened, piece) < POURED_BYTES
+    with as_admin(server) as admin:  # its leaving was seen, and the stream is over
+        until = time.monotonic() + 20
+        while "hugeplan_requests_in_progress 1.0" not in (text := admin.get("/metrics").text):
+            assert time.monotonic() < until, [line for line in text.splitlines() if "in_progress" in line]
+            time.sleep(0.05)
+
+
+def test_blank_lines_between_requests_are_bounded(server: Server) -> None:
+    """They were read for 10 s on each of hundreds of connections, and took others from 9 to 400 ms."""
+    with server.connect() as opened:
+        opened.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" + b"\r\n" * 4096)
+        opened.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        got = b""
+        while got.count(b"HTTP/1.1 200 ") < 2 or not got.endswith(b"}"):
+            got += (piece := opened.recv(1 << 16))
+            assert piece, got
+        assert poured(opened, b"\r\n" * 32768) < POURED_BYTES
 
 
 def test_an_export_ends_with_its_credential(postgres: embedded.EmbeddedPostgres, template: str, tmp_path: Path) -> None:
