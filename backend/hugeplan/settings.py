@@ -111,7 +111,8 @@ class Settings(BaseSettings):
         ),
     ] = 20.0
     connections_per_address: Annotated[
-        Count, Field(description="Connections from one address on one process, closed ones until their answers are taken.")
+        Count,
+        Field(description="Connections from one address on one process, closed ones until their answers are taken."),
     ] = 512
     max_json_depth: Annotated[int, Field(ge=4, le=200, description="Deepest nesting of a JSON body.")] = 32
     max_json_items: Annotated[
