@@ -8,11 +8,7 @@ are bounded here, and how many connections one address may hold.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import socket
-import struct
-import sys
-import termios
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -21,6 +17,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hugeplan.api.forwarded import Proxies, limit_key
+from hugeplan.api.untaken import MIN_READ_BYTES, reset_at_close, when_taken
 from hugeplan.settings import Settings
 
 MAX_HEAD_BYTES = 32 * 1024
@@ -32,8 +29,6 @@ NETWORK_HAS = 8
 """So many times the connections of an address are those of an IPv6 /64: of one who takes all its addresses, or of a
 subnet of many machines.
 """
-MIN_READ_BYTES = 32 * 1024
-"""How much of its answer a client takes in ``write_timeout_seconds``, or all that is left."""
 DISCARD_SECONDS = 2.0
 DISCARD_AFTER_LOGIN_SECONDS = 30.0
 DISCARD_BYTES = 256 * 1024
@@ -47,12 +42,8 @@ PIECE_BYTES = 16 * 1024
 """How much is read and parsed at a time. asyncio takes 256 kB of each connection in one round of the loop."""
 LEAVING_SECONDS = 1.0
 """So often a connection of which nothing is read is asked whether its client is still there."""
-TCP_ESTABLISHED, TCP_CLOSE = 1, 7
+TCP_ESTABLISHED = 1
 """linux/include/net/tcp_states.h"""
-FIRST_LOOK_SECONDS = 0.05
-"""Until the kernel is asked whether the client has taken the last answer; then after twice as long, up to a second."""
-DROP = struct.pack("ii", 1, 0)
-"""SO_LINGER: closing sends a reset, and the kernel keeps nothing."""
 MAX_FIELDS = 128
 """Headers and trailers of a request. Browsers and proxies send some thirty."""
 
@@ -71,25 +62,6 @@ _HAS_BODY = (
 
 class _EndError(Exception):
     """Ends the parser in the middle of a piece; the client is answered 400 and the connection closed."""
-
-
-def _left_in_kernel(opened: Any) -> int:
-    """What its client has not said to have of a connection, in bytes; its end counts as one. OSError."""
-    if opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE:
-        return 0
-    return int.from_bytes(fcntl.ioctl(opened.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
-
-
-def _kept(opened: Any) -> socket.socket | None:
-    """The same connection after it is closed here; None where no more files may be open, and it is reset. OSError."""
-    try:
-        kept: socket.socket = opened.dup()
-    except OSError:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP)
-        return None
-    with suppress(OSError):
-        kept.shutdown(socket.SHUT_WR)  # as closing it does
-    return kept
 
 
 class _LastAnswer:
@@ -209,40 +181,14 @@ class Connection(HttpToolsProtocol):
         for timer in (self._reading_until, self._leaving):
             if timer is not None:
                 timer.cancel()
-        self._keep_place()
+        if self._is_reset or (opened := self.transport.get_extra_info("socket")) is None:
+            self._give_place_back()
+        else:
+            when_taken(opened, self.write_timeout_seconds, self._give_place_back)
         super().connection_lost(exc)
 
-    def _keep_place(self) -> None:
-        """Give back the place of this connection among those of its address, once the kernel has nothing of it.
-
-        For the kernel an answer is sent when it has it: it keeps the answers of closed connections for as long as their
-        clients say that they are there and read nothing.
-        """
-        opened = self.transport.get_extra_info("socket")
-        with suppress(OSError):  # it is no TCP
-            left = 0 if self._is_reset or opened is None else _left_in_kernel(opened)
-            if left and (kept := _kept(opened)):
-                self._see_taken(kept, left, FIRST_LOOK_SECONDS, self.loop.time() + self.write_timeout_seconds)
-                return
-        self._give_place_back()
-
-    def _see_taken(self, kept: socket.socket, unread: int, seconds: float, until: float) -> None:
-        """End a closed connection whose client has taken its answer, or does not go on taking it."""
-        left = _left_in_kernel(kept)
-        is_late = self.loop.time() >= until
-        if left and is_late and unread - left < MIN_READ_BYTES:
-            kept.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP)
-            left = 0
-        if not left:
-            kept.close()
-            self._give_place_back()
-            return
-        if is_late:
-            unread, until = left, self.loop.time() + self.write_timeout_seconds
-        following = min(2 * seconds, LEAVING_SECONDS)
-        self.loop.call_later(seconds, self._see_taken, kept, unread, following, until)
-
     def _give_place_back(self) -> None:
+        """Count this connection among those of its address no more."""
         for key in self._counts:
             self.open_by_address[key] -= 1
             if self.open_by_address[key] <= 0:
@@ -252,7 +198,7 @@ class Connection(HttpToolsProtocol):
         """End the connection, with what its client has not read."""
         self._is_reset = True
         with suppress(OSError):
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP)
+            reset_at_close(self.transport.get_extra_info("socket"))
         self.transport.abort()
 
     def pause_writing(self) -> None:

@@ -24,7 +24,7 @@ from hugeplan import embedded
 from hugeplan.access.dependencies import STREAM_CHECK_SECONDS
 from hugeplan.api import bodies_in_flight
 from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight
-from hugeplan.api.connection import MIN_READ_BYTES
+from hugeplan.api.untaken import MIN_READ_BYTES
 from hugeplan.cli.serving import UNREAD_IN_KERNEL_BYTES
 from hugeplan.errors import RateLimitedError, UnavailableError
 
