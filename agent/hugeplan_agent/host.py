@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hugeplan_agent.errors import NoData
+from hugeplan_agent.rights import READ, SEARCH, Rights
 
 T = TypeVar("T")
 
@@ -214,16 +215,17 @@ class Host:
         matches = ((child, re.fullmatch(pattern, child)) for child in self.names(name))
         return [(child, match) for child, match in matches if match]
 
-    def read_inside(self, top: str, path: str) -> str:
+    def read_inside(self, top: str, path: str, rights: Rights | None = None) -> str:
         """The text of a file of another root, such as ``proc/900/root``: what its owner wrote, so nothing is trusted.
 
         Symbolic links are followed below ``top`` only, and only a regular file is opened: a container cannot lead
         the agent out of its own file system, nor make it wait at a pipe, nor touch a device. A file of no size is
         empty: those of /proc say that they have none, and make the kernel compute what they hold.
 
+        ``rights``: of who named the path, who gets no more read than that user may read.
         Raises NoData when there is no such file, OSError when it cannot be read.
         """
-        with self._found_inside(top, path) as found:
+        with self._found_inside(top, path, rights, READ) as found:
             if not _regular(found, path).st_size:
                 return ""
             with _opened(found, path) as descriptor:
@@ -238,10 +240,10 @@ class Host:
         with _closing(found), _opened(found, name) as descriptor:
             return os.dup(descriptor)
 
-    def names_inside(self, top: str, path: str) -> list[str]:
+    def names_inside(self, top: str, path: str, rights: Rights | None = None) -> list[str]:
         """Entries of a folder of another root, sorted; none when it is absent. Raises OSError, also for too many."""
         try:
-            with self._found_inside(top, path) as folder, os.scandir(_again(folder)) as entries:
+            with self._found_inside(top, path, rights, READ) as folder, os.scandir(_again(folder)) as entries:
                 found = [entry.name for entry in islice(entries, MAX_FOREIGN_NAMES + 1)]
         except (_AbsentError, NotADirectoryError):
             return []
@@ -249,10 +251,10 @@ class Host:
             raise OSError(errno.EFBIG, f"more than {MAX_FOREIGN_NAMES} entries")
         return sorted(found)
 
-    def is_inside(self, top: str, path: str) -> bool:
+    def is_inside(self, top: str, path: str, rights: Rights | None = None) -> bool:
         """Whether another root has something of this name. False when this user may not look."""
         try:
-            with self._found_inside(top, path):
+            with self._found_inside(top, path, rights):
                 return True
         except (NoData, OSError):
             return False
@@ -266,7 +268,7 @@ class Host:
             return False
 
     @contextmanager
-    def _found_inside(self, top: str, path: str) -> Iterator[int]:
+    def _found_inside(self, top: str, path: str, rights: Rights | None = None, wanted: int = 0) -> Iterator[int]:
         """A descriptor of what ``path`` leads to, every link followed inside ``top``: to look at, not opened yet.
 
         Each part is looked for in the folder that was found before it: who exchanges one for a link meanwhile leads
@@ -284,6 +286,8 @@ class Host:
                     raise NoData(f"a path has more than {MAX_PATH_PARTS} parts")
                 if part in ("", "."):
                     continue
+                if rights is not None:
+                    rights.require(folders[-1], SEARCH)
                 if part == "..":
                     folders[1:] = folders[1:-1]
                     continue
@@ -298,6 +302,8 @@ class Host:
                 if target.startswith("/"):
                     del folders[1:]
                 waiting.extend(target.split("/")[::-1])
+            if rights is not None:
+                rights.require(folders[-1], wanted)
             yield folders[-1]
 
 

@@ -25,6 +25,7 @@ from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 from hugeplan_agent.printable import storable
+from hugeplan_agent.rights import Rights
 from hugeplan_agent.spool import Bounds, Spool
 
 MIB = 1024**2
@@ -245,9 +246,9 @@ def test_included_folders_and_files_count_and_are_one_note(host: Host, monkeypat
     listed: list[str] = []
     names_inside = Host.names_inside
 
-    def list_inside(self: Host, top: str, path: str) -> list[str]:
+    def list_inside(self: Host, top: str, path: str, rights: Rights | None) -> list[str]:
         listed.append(path)
-        return names_inside(self, top, path)
+        return names_inside(self, top, path, rights)
 
     monkeypatch.setattr(Host, "names_inside", list_inside)
     found = observe(host)

@@ -76,15 +76,10 @@ def memory_of(one: Found) -> dict[str, Any]:
 
 
 def owner_uid(host: Host, main: Process) -> int | None:
-    """The user whose rights it has; unknown in a user namespace, where most users of the node have one number.
-
-    Anybody may start a set-uid program of root's under any name: such a one is whose that user is.
-    """
+    """The user whose rights it has; unknown in a user namespace, where most users of the node have one number."""
     mapped = host.shared("uid_map", lambda host: host.read_optional("proc/self/uid_map"))
     is_known = mapped is None or mapped.split() == ALL_USERS
-    if not is_known:
-        return None
-    return main.user if main.effective_user == 0 else main.effective_user
+    return main.owner if is_known else None
 
 
 def allowed_numa_nodes(host: Host, one: Found) -> list[int] | None:

@@ -94,6 +94,12 @@ class Process:
         return self.pid, self.start_time_ticks
 
     @property
+    def owner(self) -> int | None:
+        """The user whose rights it has. Anybody may start a set-uid program of root's under any name: such a one is
+        whose that user is."""
+        return self.user if self.effective_user == 0 else self.effective_user
+
+    @property
     def weight_bytes(self) -> int:
         return self.rss_bytes + (self.hugetlb_bytes or 0) + (self.vm_pte_bytes or 0)
 

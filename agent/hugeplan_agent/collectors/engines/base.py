@@ -10,11 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hugeplan_agent.collectors.foreign import TooMuchError, foreign
+from hugeplan_agent.collectors.process_rights import rights_of
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
+from hugeplan_agent.rights import Rights
 
 MAX_VALUE_CHARACTERS = 256
 MAX_RECORD_BYTES = 256 * 1024
@@ -121,10 +124,15 @@ class Server:
         """Its own file system, which in a container is another one than the node's."""
         return f"proc/{self.main.pid}/root"
 
+    @cached_property
+    def rights(self) -> Rights | None:
+        """Whose rights what it names is read with; None in a captured tree, whose files have other owners."""
+        return rights_of(self.host, self.main) if self.host.path("proc").is_mount() else None
+
     def read(self, path: str) -> str:
         """A file as the server sees it. Raises NoData when it does not exist, OSError when it cannot be read."""
         with self._paid(path):
-            text = self.host.read_inside(self.root, path)
+            text = self.host.read_inside(self.root, path, self.rights)
         self.spend(len(text))
         return text
 
@@ -134,7 +142,7 @@ class Server:
             return []
         try:
             with self._paid(folder):
-                names = self.host.names_inside(self.root, folder)
+                names = self.host.names_inside(self.root, folder, self.rights)
         except (NoData, OSError) as error:
             reason = getattr(error, "strerror", None) or "not readable"
             settings.missing(f"{folder.rpartition('/')[2]}: {reason.lower()}")
@@ -148,7 +156,7 @@ class Server:
     def has_file(self, path: str) -> bool:
         """Whether there is a file of this name, as the server sees it. False when this user may not look."""
         with suppress(TooMuchError), self._paid(path):
-            return self.host.is_inside(self.root, path)
+            return self.host.is_inside(self.root, path, self.rights)
         return False
 
     def try_read(self, path: str, settings: Settings, *, must_exist: bool = False) -> str | None:
