@@ -117,7 +117,10 @@ class Reservation:
             self.path.parent.rmdir()
 
     def recover(self) -> None:
-        """Give back what an owner that was killed left in the file, and start it anew."""
+        """Give back what an owner that was killed left in the file, and start it anew.
+
+        Nothing is written before a pool is: on a full disk who raises none, as a way back, has the lock all the same.
+        """
         lines = os.pread(self.descriptor, 1 << 16, 0).decode("ascii", "replace").split("\n")
         if lines[0] == _head():
             for page_bytes, node, former, word, count in (
@@ -126,7 +129,6 @@ class Reservation:
                 self._pools[int(page_bytes), int(node)] = Raised(int(former), int(count), noted=word == "held")
             self.recovered = self._restore()
         os.ftruncate(self.descriptor, 0)
-        self._append(_head())
 
     def _restore(self) -> list[tuple[int, int, int]]:
         changed = []
@@ -141,6 +143,8 @@ class Reservation:
 
     def _note(self, page_bytes: int, raised: Raised) -> None:
         word = "held" if raised.noted else "target"
+        if not os.fstat(self.descriptor).st_size:
+            self._append(_head())
         self._append(f"pool page_bytes={page_bytes} node=-1 former={raised.former} {word}={raised.held}.")
         self._pools[page_bytes, -1] = raised
 

@@ -11,13 +11,13 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from hugeplan.cli import InputError
-from hugeplan.cli.files import write_file
+from hugeplan.cli.files import TEMPORARY, write_file
 from hugeplan.cli.pool_files import PoolError
 from hugeplan.planner.pages import page_label
 
@@ -155,14 +155,17 @@ def only_one(root: Path) -> Iterator[int]:
 def pools_held(root: Path) -> Iterator[None]:
     """The lock of everything in this project that holds pages for a while, as measurements do. The guard inherits it.
 
-    What a killed one left is given back first. PoolError while another has the lock.
+    What a killed one left is given back first, and its temporary files go. PoolError while another has the lock.
     """
     try:
         from hugeplan_agent.pool_reservation import Places, ReservationError, reservation  # noqa: PLC0415 - optional
+        from hugeplan_agent.whole_files import remove_leftovers  # noqa: PLC0415
     except ImportError as error:
         raise InputError("this command needs hugeplan-agent beside hugeplan (its extra is hugeplan[node])") from error
     try:
         with reservation(Places(root / "sys", None if root == Path("/") else root / "tlbbench"), 1.0) as held:
+            with suppress(OSError):
+                remove_leftovers(journal_path(root).parent, TEMPORARY)
             for size, former, now in held.recovered:
                 print(f"Pages of {page_label(size)} that a killed measurement left are given back: {former} -> {now}")
             yield

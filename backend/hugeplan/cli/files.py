@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MIB = 1024**2
 MOST_BYTES = 1024 * MIB
 """Of a file: more is no input of ours, or has no end."""
+#: What a file is called before it has its name, in hugeplan_agent.whole_files' form: `.hugeplan.abcdefgh.tmp`.
+TEMPORARY = "hugeplan"
 #: What the caller's shell opened: its descriptor is read, which no name leads elsewhere.
 _GIVEN = re.compile("/dev/stdin|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 #: Rights of a program, and sums over a file's bytes: no new file has them.
@@ -234,7 +236,10 @@ def _is_so(path: Path, data: bytes, mode: int) -> bool:
 
 
 def _put(target: Path, data: bytes, make_ready: Callable[[int], None], *, durable: bool = False) -> None:
-    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file, ExitStack() as on_error:
+    with (
+        tempfile.NamedTemporaryFile(prefix=f".{TEMPORARY}.", suffix=".tmp", dir=target.parent, delete=False) as file,
+        ExitStack() as on_error,
+    ):
         on_error.callback(Path(file.name).unlink, missing_ok=True)
         file.write(data)
         file.flush()

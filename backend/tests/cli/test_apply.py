@@ -423,6 +423,44 @@ def test_a_full_disk_leaves_no_file_of_ours(
     assert [file.name for file in (tree.root / "var/lib/hugeplan").iterdir()] == ["apply.lock"]
 
 
+def test_the_next_run_removes_what_a_killed_one_and_its_guard_left(tree: Tree, tmp_path: Path) -> None:
+    folder, path = tree.root / "var/lib/hugeplan", write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 9}))
+    child = os.fork()
+    if child == 0:
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        os._exit(apply(tree, str(path), "--yes"))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    lock_is_free(tree)
+    assert len([*folder.iterdir()]) == 3, "beside the lock what each of them wrote"
+    assert apply(tree, "--roll-back") == 2
+    assert [file.name for file in folder.iterdir()] == ["apply.lock"]
+
+
+def test_a_full_run_keeps_nobody_from_rolling_back(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock that measurements share lies in /run, with a journal in it that a way back has no word for."""
+    path, writes = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 9})), os.write
+    tree.set(0, 2 * MIB, 0, 10**6)
+    assert apply(tree, str(path), "--yes") == 0
+
+    def full(file: int, data: bytes) -> int:
+        if "/tlbbench/" in str(Path(f"/proc/self/fd/{file}").readlink()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return writes(file, data)
+
+    monkeypatch.setattr(os, "write", full)
+    assert apply(tree, "--roll-back") == 0
+    assert tree.counts()[0, 2 * MIB] == 0
+    reservation = pytest.importorskip("hugeplan_agent.pool_reservation")
+    tree.file(None, 2 * MIB, "nr_hugepages").write_text("0\n")
+    places = reservation.Places(tree.root / "sys", tree.root / "tlbbench")
+    with (
+        reservation.reservation(places) as held,
+        pytest.raises(reservation.ReservationError, match="cannot be written"),
+    ):
+        held.grow(2 * MIB, 512)
+    assert tree.file(None, 2 * MIB, "nr_hugepages").read_text() == "0\n", "no pool grows without a note"
+
+
 def test_counts_of_another_boot_are_not_restored(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tree.root / "var/lib/hugeplan"
     folder.mkdir(parents=True)
