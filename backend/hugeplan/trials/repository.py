@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Text, delete, exists, func, literal, select, union
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import defer, load_only
 
@@ -24,10 +24,13 @@ _NO_DOCUMENT: Final = defer(TrialRow.document, raiseload=True)
 
 async def nodes_of_machine(session: ReadSession, machine_id: str) -> Sequence[NodeRow]:
     """The node that reports under a machine id, and those of its clones."""
-    clones = select(Machine.node_machine_id).where(Machine.machine_id == machine_id)
-    is_one = or_(NodeRow.machine_id == machine_id, NodeRow.machine_id.in_(clones))
+    of_both = union(
+        select(literal(machine_id).label("id")),  # by either side of an OR all nodes would be read
+        select(Machine.node_machine_id).where(Machine.machine_id == machine_id),
+    ).subquery()
     of_node = load_only(NodeRow.name, NodeRow.machine_id, NodeRow.cpu_brand)
-    return (await session.scalars(select(NodeRow).where(is_one).order_by(NodeRow.machine_id).options(of_node))).all()
+    statement = select(NodeRow).join(of_both, of_both.c.id == NodeRow.machine_id).order_by(NodeRow.machine_id)
+    return (await session.scalars(statement.options(of_node))).all()
 
 
 async def delete_past(session: WriteSession, node_id: UUID, most: int) -> set[UUID]:

@@ -83,7 +83,7 @@ async def store(
         raise NotFoundError(f"No node reports under the machine id {machine_id}; its agent must have reported once.")
     # An agent reads nothing of other nodes, not even in a refusal.
     told = [node for node in nodes if actor.role is not Role.AGENT or node.machine_id == of_token]
-    found = [node for node in _where_measured(document, nodes) if node in told]
+    found = [node for node in _where_measured(document, nodes, told) if node in told]
     if len(found) != 1:
         known = "; ".join(f"{node.name} ({node.cpu_brand or 'unknown'})" for node in told[:10]) or "unknown"
         whose = "the agent's own node" if actor.role is Role.AGENT else "the nodes with this machine id"
@@ -114,13 +114,16 @@ async def store(
     return TrialReceipt(id=trial_id, node_id=node_id, created=created)
 
 
-def _where_measured(document: ReadTrial, nodes: Sequence[NodeRow]) -> list[NodeRow]:
+def _where_measured(document: ReadTrial, nodes: Sequence[NodeRow], told: Sequence[NodeRow]) -> list[NodeRow]:
     """The nodes of a machine and its clones that a trial may be of: by the processor, of several by the name too.
 
-    An agent may report another name than the host's, so a name that is no node's rules none out.
+    An agent may report another name than the host's, so a name that is no node's rules none out; nor does another
+    node's where one node is told, an agent's own, and has the trial's processor.
     """
     name, processor = (document.summary["machine"][of] for of in ("name", "processor"))
     alike = [one for one in nodes if not (one.cpu_brand and processor) or one.cpu_brand.split() == processor.split()]
+    if len(told) == 1 and processor and told[0].cpu_brand:
+        return [one for one in alike if one in told]
     named = [one for one in alike if one.name in (name, told_apart(name, one.machine_id))]
     return named if named and len(nodes) > 1 else alike
 

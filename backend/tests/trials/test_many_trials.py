@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from support.service import Service, assert_problem
 from trials.test_trials import API, a_node, known_node, predictable, run_with_curves, told_of, trial
 
@@ -176,3 +176,33 @@ async def test_a_plan_takes_the_own_agents_trial_before_those_that_others_sent(
     async with service.database.read() as session:
         found = await repository.newest_summaries(session, uuid.UUID(node_id), limit=2)
     assert [str(trial_id) for trial_id, _ in found] == [own[0], of_planner[1]]
+
+
+async def test_whose_a_trial_is_is_found_by_indexes(service: Service) -> None:
+    """Of 3,000 nodes the one with the machine id, and its clones: an OR of both read them all."""
+    node_id, machine, _ = await a_node(service, 1)
+    asked: list[tuple[str, Any]] = []
+
+    def listen(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+        asked.append((statement, parameters))
+
+    copies = {
+        "nodes": "'id', gen_random_uuid(), 'machine_id', 'zz' || i",
+        "machines": "'node_machine_id', 'zz' || i, 'machine_id', 'zz' || i",
+    }
+    async with service.database.write() as session:
+        for table, changes in copies.items():
+            await session.execute(text(COPIES.format(table=table, more="", number=3000, changes=changes)))
+            await session.execute(text(f"ANALYZE {table}"))
+        engine = service.database.engine.sync_engine
+        event.listen(engine, "before_cursor_execute", listen)
+        try:
+            found = await repository.nodes_of_machine(session, machine)
+        finally:
+            event.remove(engine, "before_cursor_execute", listen)
+        assert [str(node.id) for node in found] == [node_id]
+        (statement, parameters), connection = asked[-1], await session.connection()
+        plan = "\n".join(row[0] for row in await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters))
+        assert "Seq Scan" not in plan, plan
+        assert plan.count("Index") >= 2, plan
+        await session.rollback()

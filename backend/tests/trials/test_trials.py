@@ -203,10 +203,12 @@ async def test_no_other_nodes_trial_takes_the_place_of_one(
     assert (found["machine"]["machine_id"], found["sentence"]) == (EXAMPLE["machine_id"], document["sentence"])
 
 
-async def clones(service: Service) -> list[tuple[str, httpx.AsyncClient]]:
+async def clones(
+    service: Service, brands: tuple[str, str] = ("AMD EPYC 9B14", "Intel Xeon 8581C")
+) -> list[tuple[str, httpx.AsyncClient]]:
     """Two machines of one image, each with a token of its own: ids of their nodes and their agents."""
     enroller, found = await service.client_as(Role.ENROLMENT), []
-    for number, brand in (("a", "AMD EPYC 9B14"), ("b", "Intel Xeon 8581C")):
+    for number, brand in zip("ab", brands, strict=True):
         hints = {"dmi_sha256": number * 64, "mac_sha256": None}
         asked = {"machine_id": EXAMPLE["machine_id"], "node_name": f"pg-{number}", "clone_hints": hints}
         token = (await enroller.post(f"{API}/enrolments", json=asked)).json()["token"]
@@ -244,6 +246,16 @@ async def test_a_clones_trial_is_its_own_nodes(service: Service, planner: httpx.
     assert await sent(planner, "pg-a", "AMD EPYC  9B14") == plain
     unclear = await planner.post(f"{API}/trials", json=of("another-name", None))
     assert {"pg-a", "pg-b"} <= set(assert_problem(unclear, 409, "conflict")["detail"].replace(",", "").split())
+
+
+async def test_an_agents_trial_is_its_own_nodes_whatever_its_host_is_called(service: Service) -> None:
+    """The host of the node pg-b has the image's name, which a sibling reports under."""
+    (_, other), (clone, its_agent) = await clones(service, ("AMD EPYC 9B14", "AMD EPYC 9B14"))
+    machine = {"name": "pg-a", "machine_id": EXAMPLE["machine_id"], "processor": "AMD EPYC 9B14"}
+    answer = await its_agent.post(f"{API}/trials", json=trial(machine=machine))
+    assert (answer.status_code, answer.json().get("node_id")) == (201, clone), answer.text
+    refused = await other.post(f"{API}/trials", json=trial(machine=machine | {"processor": "Intel Xeon 8581C"}))
+    assert_problem(refused, 409, "conflict")
 
 
 async def test_no_other_processors_trial_is_measured_here(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
