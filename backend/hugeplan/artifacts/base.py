@@ -70,7 +70,13 @@ class Artifact:
 
 
 class GivesBack(Artifact):
-    """The file of a database that needs fewer pages than it has: it goes before the pool is lowered."""
+    """The file of a database that needs fewer pages than it has: see :mod:`hugeplan.artifacts.order`."""
+
+    __slots__ = ()
+
+
+class ChangesSize(Artifact):
+    """The file of a database that runs on pages of another size than the planned one."""
 
     __slots__ = ()
 

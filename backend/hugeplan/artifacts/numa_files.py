@@ -41,7 +41,10 @@ reserve() { # node directory count
         echo "$3" > "$file"
         now=$(cat "$file")
     fi
-    if [ "$now" -ne "$3" ]; then
+    more=$(cat "${file%/*}/surplus_hugepages" 2> /dev/null)
+    if [ "$now" -gt "$3" ] && [ "$((now - ${more:-0}))" -eq "$3" ]; then
+        echo "hugeplan: node $1 $2: $more more than $3 pages stay until who holds them ends" >&2
+    elif [ "$now" -ne "$3" ]; then
         echo "hugeplan: node $1 $2: asked for $3 pages, has $now" >&2
         failed=1
     fi
@@ -50,8 +53,8 @@ reserve() { # node directory count
 
 
 def ordered(plan: Plan) -> list[PoolPlan]:
-    """Pools to release first, then large pages before small ones."""
-    return sorted(planned_pools(plan), key=lambda p: (p.pages > 0, -p.page_bytes, p.numa_node))
+    """Pools that shrink first, as the others may need their memory; then large pages before small ones."""
+    return sorted(planned_pools(plan), key=lambda p: (p.pages > (p.present_pages or 0), -p.page_bytes, p.numa_node))
 
 
 def script_text(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from hugeplan.artifacts import pod
 from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
+from hugeplan.artifacts.order import with_change
 from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.artifacts.owners import Needs, made_once, saved_once
 from hugeplan.planner.model import OperatorObject, Plan, PlanRequest
@@ -32,12 +33,15 @@ def _patches(kind: str, plan: Plan, request: PlanRequest, of_objects: Mapping[Ow
     """One patch per object (or instance set of it) with a pool on this node, however many of its pods run here."""
     if not request.reservations.kubernetes:
         return
-    found = [patched(instance) for instance, _ in with_pool(plan, request)]
+    pairs = [(patched(instance), planned) for instance, planned in with_pool(plan, request)]
+    found = [one for one, _ in pairs]
     targets = [*dict.fromkeys(one[0] for one in found if one is not None and one[2].kind == kind)]
     names = ["-".join(filter(None, (one.namespace, one.name, one.instance_set))) for one in targets]
     for own_kind, name, target in zip(unique_kinds(kind, names), names, targets, strict=True):
         own = of_objects[target]
-        yield made_once(_of_object(own_kind, name, target, own), plan.node, own.nodes)
+        planned = next(planned for one, planned in pairs if one is not None and one[0] == target)
+        patch = with_change(_of_object(own_kind, name, target, own), planned, request)
+        yield made_once(patch, plan.node, own.nodes)
 
 
 def _of_object(kind: str, name: str, target: OperatorObject, own: Needs) -> Artifact:

@@ -24,6 +24,7 @@ from hugeplan.artifacts.base import (
 )
 from hugeplan.artifacts.engines.common import unsaid
 from hugeplan.artifacts.engines.in_pod import pod_names
+from hugeplan.artifacts.order import with_change
 from hugeplan.artifacts.owners import Needs, limits_field, made_once, needs, saved_once
 from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
@@ -134,7 +135,8 @@ def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) 
             amounts, notes = resources(of_all)
             if kind != SNIPPET:
                 amounts = {part: amounts[part] | _no_other(request, amounts[part]) for part in amounts}
-            yield made_once(_patch(instance, planned, own_kind, amounts, notes), plan.node, of_all.nodes)
+            patch = with_change(_patch(instance, planned, own_kind, amounts, notes), planned, request)
+            yield made_once(patch, plan.node, of_all.nodes)
 
 
 def _no_other(request: PlanRequest, amounts: Mapping[str, Any]) -> dict[str, None]:

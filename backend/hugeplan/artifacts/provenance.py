@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from hugeplan.artifacts.base import Artifact, mark, one_line, with_content, with_first_line
@@ -42,4 +43,11 @@ def with_provenance(artifacts: Sequence[Artifact], provenance: Provenance | None
     if provenance is None:
         return tuple(artifacts)
     text = provenance.line()
-    return tuple(with_content(a, with_first_line(a.content, a.media_type, text, member="_plan")) for a in artifacts)
+    lined = [with_content(a, with_first_line(a.content, a.media_type, text, member="_plan")) for a in artifacts]
+    # The way back of pools brings files of servers back, too.
+    marks = {mark(a.content): mark(b.content) for a, b in zip(artifacts, lined, strict=True)}
+    return tuple(replace(b, rollback=_replaced(b.rollback, marks)) for b in lined)
+
+
+def _replaced(text: str, marks: Mapping[str, str]) -> str:
+    return re.sub(r"\b[0-9a-f]{16}\b", lambda found: marks.get(found[0], found[0]), text)

@@ -31,10 +31,11 @@ from hugeplan.artifacts import (
     thp,
     tuned_profile,
 )
-from hugeplan.artifacts.base import Artifact, GivesBack, planned_pools, require_sound, with_pool, with_warning
+from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
 from hugeplan.artifacts.boot_writers import alone
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import settings_to_write
+from hugeplan.artifacts.order import in_order, joined
 from hugeplan.artifacts.owners import Needs, needs, objects, without_room
 from hugeplan.artifacts.provenance import of_one_plan
 from hugeplan.planner.demand import counted_settings
@@ -243,13 +244,13 @@ def render(
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
     speaks = next((kind for kind in _AT_BOOT if kind in path), None)
     recommended = [alone(a, a.path or systemd_boot.CMDLINE)[1] if a.kind == speaks else a for a in recommended]
-    # Who insists on pages does not start without them: first of all, who needs fewer than it has gives them back.
-    recommended.sort(key=lambda a: not isinstance(a, GivesBack) and "\nlarge_pages = OFF\n" not in a.content)
+    recommended = in_order(recommended)
     if installer.is_needed(recommended):
         recommended.insert(0, next(a for a in rendered if a.kind == installer.KIND))
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
     first = [replace(a, recommended=True, step=steps[a.kind]) for a in recommended]
-    return (*first, *(a for a in rendered if a.kind not in steps))
+    first, others = joined(first, [a for a in rendered if a.kind not in steps])
+    return (*first, *others)
 
 
 def _require_possible(platform: Platform, request: PlanRequest) -> None:

@@ -115,6 +115,20 @@ class TestNumaScript:
         assert done.returncode == 1
         assert "node1" in done.stderr
 
+    def test_pages_that_a_server_holds_are_said_and_do_not_fail(self, tmp_path: Path) -> None:
+        """Found: who changed the size of a running server's pages had every step of the pools end with 1."""
+        _, files = rendered(request_of(postgresql()))
+        self.tree(tmp_path, 1)
+        script = re.sub(r"^reserve \d.*", "reserve 0 hugepages-2048kB 0", files["numa_script"].content, flags=re.M)
+        # The kernel keeps what is held, as surplus; a file of the test keeps what is written.
+        script = script.replace('now=$(cat "$file")', "now=798")
+        surplus = tmp_path / "sys/devices/system/node/node0/hugepages/hugepages-2048kB/surplus_hugepages"
+        for held, code in ((798, 0), (797, 1)):
+            surplus.write_text(f"{held}\n")
+            done = self.run(script, tmp_path)
+            assert done.returncode == code, done.stderr
+            assert ("798 more than 0 pages stay until who holds them ends" in done.stderr) is (code == 0)
+
     def test_rollback_restores_what_stood(self, tmp_path: Path) -> None:
         request = request_of(postgresql())
         pools = (Pool(page_bytes=GIB, nr_hugepages=3, free_hugepages=3),)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Final
 
-from hugeplan.artifacts.base import Artifact, GivesBack, is_kernel_setting, one_line, unique_kinds
+from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
 from hugeplan.artifacts.engines.in_pod import in_pod
+from hugeplan.artifacts.order import with_change
 from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
 from hugeplan.planner.demand import counted_settings, differs, engine_named, is_sized
@@ -17,6 +18,7 @@ from hugeplan.planner.demand.registry import FIXED
 from hugeplan.planner.demand.settings import plain, underscored
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 from hugeplan.planner.observation.server_owners import ServerOwners
+from hugeplan.planner.units import format_postgresql_bytes
 from hugeplan.recognition.operators import patched
 
 Write = Callable[[str, DatabaseInstance, InstancePlan, tuple[SettingAdvice, ...]], Artifact]
@@ -35,27 +37,18 @@ def per_instance(
     kinds = unique_kinds(kind, (planned.name for _, planned in found))
     for own_kind, (instance, planned) in zip(kinds, found, strict=True):
         server = request.server(planned.runs_as)
-        advice, now = settings_to_write(instance, planned), _as_it_runs(instance, server)
+        now = _as_it_runs(instance, server)
+        advice = (*settings_to_write(instance, planned), *_other_size(planned, now))
         said = {item.name for item in advice}
         changed = changed_settings(instance, server)
         unlike = [i.name for i in (*advice, *changed) if now.get(_own_name(i.name)) != plain(i.value)]
         if changed or unlike:
             others = (item for item in changed_settings(instance, server, kept=True) if item.name not in said)
-            artifact = write(own_kind, instance, planned, (*advice, *others))
-            if _has_more(server, planned):
-                artifact = GivesBack(**asdict(artifact))
+            artifact = with_change(write(own_kind, instance, planned, (*advice, *others)), planned, request)
             if request.reservations.kubernetes:
                 yield in_pod(artifact, instance, planned)
             else:
                 yield _after_its_words(artifact, unlike, server)
-
-
-def _has_more(server: ObservedDatabase | None, planned: InstancePlan) -> bool:
-    """Of the planned size: on pages of another one it would wait for a pool that is not there yet."""
-    if server is None or planned.page_bytes is None:
-        return server is not None and (server.hugetlb_bytes or 0) > 0
-    held = sum(one.bytes for one in server.segments if one.page_bytes == planned.page_bytes)
-    return held > planned.demand.pages * planned.page_bytes
 
 
 def servers_on_host(plan: Plan, request: PlanRequest, *engines: str) -> int:
@@ -69,6 +62,17 @@ def servers_on_host(plan: Plan, request: PlanRequest, *engines: str) -> int:
 
     running = () if request.sample is None else request.sample.databases or ()
     return len(planned) + len({one.key for one in running if counts(one)} - {one.runs_as for one in planned})
+
+
+def _other_size(planned: InstancePlan, now: Mapping[str, str]) -> tuple[SettingAdvice, ...]:
+    """A PostgreSQL that names the size of its pages keeps it beside a plan with the default size, which names none."""
+    size, advised = planned.page_bytes, {item.name for item in planned.demand.settings}
+    if size is None or planned.engine != "postgresql" or "huge_page_size" in advised:
+        return ()
+    value = format_postgresql_bytes(size)
+    if now.get("huge_page_size", "off") in {"off", plain(value)}:
+        return ()
+    return (SettingAdvice(name="huge_page_size", value=value, reason="The server names another size of its pages."),)
 
 
 def service_of(unit: str) -> str | None:

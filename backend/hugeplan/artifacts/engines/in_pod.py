@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 
-from hugeplan.artifacts.base import Artifact, left_as_comments, object_name, slug
+from hugeplan.artifacts.base import Artifact, GivesBack, left_as_comments, object_name, slug
 from hugeplan.artifacts.owners import settings_field
 from hugeplan.planner.model import DatabaseInstance, InstancePlan
 from hugeplan.recognition.operators import owner
@@ -59,6 +59,9 @@ def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan
             rollback=f"# take the settings out of {settings_field(found)} again",
             avoid_when="The operator's version has another field for them.",
         )
+    if planned.page_bytes is None and isinstance(artifact, GivesBack):
+        summary = f"{artifact.summary} Then take its hugepages limits out: a node without the pages takes no such pod."
+        artifact = replace(artifact, summary=summary)
     names, is_known = pod_names(instance), owner(instance) is not None
     avoid_when = "An operator makes the pod: use its custom resource."
     restart = f"kubectl rollout restart{names.in_namespace} statefulset/{names.stateful_set}"

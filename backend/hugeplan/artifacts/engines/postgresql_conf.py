@@ -32,7 +32,14 @@ _ASK = shlex.quote(
     ' && exec psql -XAt -d postgres -p "$port" -h "$host" -c "$2"'
 )
 #: Whether the server of the folder $1 runs in the service $2, which would else be another's to restart.
-_OF_SERVICE = shlex.quote('read -r pid < "$1/postmaster.pid" && grep -qF "/$2" "/proc/$pid/cgroup"')
+_OF_SERVICE = shlex.quote(
+    'test -e "$1/postmaster.pid" && read -r pid < "$1/postmaster.pid" && grep -qsF "/$2" "/proc/$pid/cgroup"'
+)
+#: Whether the service $1 does not run, and its unit names the folder $2: a stopped server says nothing itself.
+_NAMES_FOLDER = shlex.quote(
+    '! systemctl is-active --quiet "$1" && systemctl show --property Environment --property ExecStart "$1"'
+    """ | tr ' "=' '\\n' | sed 's,//*$,,' | grep -qxF "$(echo "$2" | sed 's,//*$,,')\""""
+)
 #: Whether the process $1, a service's main one, is the user $2's and works in the folder $3, as a postmaster does.
 _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1/cwd" -ef "$3"')
 #: Services that run one PostgreSQL and nothing else; another may run a server only among others.
@@ -124,7 +131,12 @@ class _Commands:
         data = f'"${{{variable}:?export it}}"'
         guards = [f': "${{{variable}:?export it: the data directory of this one server}}"']
         if service is not None:
-            guards.append(f"{user} run sh -c {_OF_SERVICE} sh {data} {shlex.quote(service)}")
+            own = shlex.quote(service)
+            said = f'echo {own} "does not run the server of {data[1:-1]}" >&2; false'
+            guards.append(
+                f"{{ {user} run sh -c {_OF_SERVICE} sh {data} {own} || sh -c {_NAMES_FOLDER} sh {own} {data}"
+                f" || {{ {said}; }}; }}"
+            )
         return cls(
             data=data,
             folder=f"{data}/conf.d",
@@ -138,14 +150,18 @@ class _Commands:
 
     @property
     def is_main(self) -> list[str]:
-        """Of a service of any name: a restart of cron's, or of a supervisor's, would not be this server's alone."""
+        """Of a service of any name: a restart of cron's, or of a supervisor's, would not be this server's alone.
+
+        One that is stopped has no main process, and interrupts nobody when it starts.
+        """
         if self.service is None or _USUAL.match(self.service):
             return []
         service = shlex.quote(self.service)
         said = shlex.quote(f"{self.service} is not this server's alone: restart it by what starts it")
         main = f'"$(systemctl show --property MainPID --value {service})"'
         check = f'sh -c {_IS_MAIN} sh {main} "$({self.user} run id -u)" {self.data}'
-        return [f"{{ {check} || {{ echo {said} >&2; false; }}; }}"]
+        stopped = f"! systemctl is-active --quiet {service}"
+        return [f"{{ {check} || {stopped} || {{ echo {said} >&2; false; }}; }}"]
 
     @property
     def auto_file(self) -> str:

@@ -1,0 +1,192 @@
+"""The order of a plan's steps: whenever a database starts, the pages that its file asks for are there.
+
+A file and a pool change in different steps, and a server with ``huge_pages = on`` does not start where the two do not
+agree; one that only tries starts on base pages. So one rule for each change, and its ways back run last step first:
+
+* It needs fewer pages, or none: its file first, with a restart, which gives the pages back; then the pool.
+* It needs more pages of their size, or its first ones: the pool first, then its file.
+* It changes the size of its pages. The memory often holds one of both pools, so no order lets it start in between. Its
+  file goes first and does not start it; the step of the pools does, by its reboot or by its last command. At run time
+  the file's step stops it, so that the pages of its former size are free. The way back of the pools brings the file
+  back before its reboot, or stops the server, which the file's way back starts.
+
+A file whose restart is not known (Oracle, Db2, a JVM) stays behind the pools, and says where its program does not
+start. In a cluster an object's patch goes before a pool that shrinks, as a pod that asks for more pages than its node
+has is not taken. With fewer pages the server's settings go before the patch: below a smaller limit it would not start.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from typing import Final
+
+from hugeplan.artifacts.base import INSTALLER, Artifact, ChangesSize, GivesBack, Restart, all_of, mark
+from hugeplan.planner.demand.settings import plain
+from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest
+
+#: Steps that write pools on a host, by a reboot or at once.
+_AT_BOOT: Final = ("kernel_command_line", "systemd_boot", "cloud_config")
+_POOLS: Final = (*_AT_BOOT, "ansible_playbook", "numa_script", "systemd_unit")
+
+
+def with_change(file: Artifact, planned: InstancePlan, request: PlanRequest) -> Artifact:
+    """The file as one that gives pages back or changes their size, where the running server says so."""
+    server = request.server(planned.runs_as)
+    if server is None or not server.hugetlb_bytes:
+        return file
+    if planned.page_bytes is None:
+        return GivesBack(**asdict(file))
+    held = _held(server, request.node.default_huge_page_bytes)
+    if held[planned.page_bytes] > planned.demand.pages * planned.page_bytes:
+        return GivesBack(**asdict(file))
+    return file if held[planned.page_bytes] else ChangesSize(**asdict(file))
+
+
+def _held(server: ObservedDatabase, default_bytes: int) -> Counter[int]:
+    """Bytes by page size. Whose mappings nobody may read has them on the size that it names, or on the default one."""
+    held = Counter[int]()
+    for one in server.segments:
+        if one.page_bytes is not None and one.backing in {None, "hugetlb"}:
+            held[one.page_bytes] += one.bytes
+    if not held:
+        named = plain(server.settings.get("huge_page_size", "0"), 1024)
+        held[int(named) if named.isdecimal() else default_bytes] = server.hugetlb_bytes or 0
+    return held
+
+
+def in_order(recommended: Iterable[Artifact]) -> list[Artifact]:
+    """The steps: who gives pages back, who changes their size, all others as they come."""
+
+    def rank(file: Artifact) -> tuple[int, bool]:
+        is_patch = file.media_type == "application/yaml"
+        if isinstance(file, GivesBack) or "\nlarge_pages = OFF\n" in file.content:
+            return 0, is_patch
+        if isinstance(file, ChangesSize) and (_restart(file) or "kubectl" in file.install):
+            return 1, not is_patch
+        return 2, False
+
+    return sorted(recommended, key=rank)
+
+
+def joined(steps: Sequence[Artifact], others: Sequence[Artifact]) -> tuple[list[Artifact], list[Artifact]]:
+    """The numbered steps and the other files, with what pools and servers that change their size do for each other."""
+    pools = [a for a in steps if a.kind in _POOLS]
+    changing = [a for a in steps if isinstance(a, ChangesSize) and _restart(a)]
+    reboots = any(a.restart is Restart.REBOOT for a in pools)
+    done = []
+    for a in steps:
+        if isinstance(a, ChangesSize):
+            done.append(_file(a, pools[0].step, reboots=reboots) if pools else _elsewhere(a))
+        elif a in pools and changing:
+            done.append(_rebooted(a, changing) if reboots else _started(a, changing, is_first=a is pools[0]))
+        else:
+            done.append(a)
+    return done, [_by_hand(a, reboots=reboots) for a in others]
+
+
+def _restart(file: Artifact) -> str:
+    """What ends its install and starts the server, or nothing."""
+    last = file.install.rsplit(" &&\n", 1)[-1]
+    is_command = last.startswith("systemctl restart ") or (" pg_ctl " in last and last.endswith(" restart"))
+    return last if is_command and "\n" not in last else ""
+
+
+def _stop(file: Artifact) -> str:
+    """It may be stopped already."""
+    own = _restart(file).removesuffix(" restart")
+    if own.startswith("systemctl"):
+        return own.replace("restart", "stop", 1)
+    return f"{{ ! {own} status > /dev/null || {own} stop; }}"
+
+
+def _back(file: Artifact) -> list[str]:
+    """The way back up to the restart; nothing where it is more than a row of commands."""
+    commands = file.rollback.split(" &&\n")
+    is_row = commands[0].startswith(INSTALLER) and _restart(file) in commands
+    return commands[: commands.index(_restart(file))] if is_row else []
+
+
+def _file(file: Artifact, step: int | None, *, reboots: bool) -> Artifact:
+    restart, install = _restart(file), file.install.split(" &&\n")[:-1]
+    if not restart:
+        if "kubectl" in file.install:
+            return _elsewhere(file)
+        note = f"# From step {step} to this one, and on the way back until that of step {step}, it finds no pages."
+        again = "# Start the program again after that."
+        return replace(file, install=f"{note}\n{file.install}", rollback=f"{file.rollback}\n{note}\n{again}")
+    if not reboots:
+        note = f"# This stops the server, and step {step} starts it on its new pages. In between it does not run."
+        return replace(file, install=f"{note}\n{all_of([*install, _stop(file)])}")
+    note = (
+        f"# The server is not restarted: after the reboot of step {step} it starts on its new pages. Until then it runs"
+        " on, and would not start again."
+    )
+    rollback = file.rollback
+    if _back(file):
+        end = rollback.split(" &&\n")[len(_back(file)) + 1 :]
+        rollback = f"# Without a restart: the way back of step {step} brought the file back before its reboot.\n"
+        rollback += all_of([*_back(file), *end])
+    return replace(file, install=f"{note}\n{all_of(install)}", rollback=rollback, restart=Restart.NOTHING)
+
+
+def _elsewhere(file: Artifact) -> Artifact:
+    """In a cluster. Kubernetes, StatefulSets, "Forced rollback": a pod that is not ready is not replaced."""
+    note = "# Its pods wait from here until the pool of their new pages is there."
+    again = "# A pod that waits all the same is deleted: its StatefulSet does not replace one that is not ready."
+    return replace(file, install=f"{note}\n{file.install}", rollback=f"{file.rollback}\n{again}")
+
+
+def _rebooted(pools: Artifact, changing: Sequence[Artifact]) -> Artifact:
+    """The way back brings the files back before it reboots: those that are in force."""
+    notes, first = [], []
+    for file in changing:
+        if not (back := _back(file)):
+            notes.append(f"# Then the way back of step {file.step}: until that its server is on base pages.")
+            continue
+        notes.append(f"# The file of step {file.step} comes back first: its server starts on the former pages.")
+        own, path = back[0].split(f" back {mark(file.content)} ", 1)
+        digest = f"{own} run sha256sum" if own != INSTALLER else "sha256sum"
+        first.append(f"{{ ! {digest} {path} 2> /dev/null | grep -q ^{mark(file.content)} || {{\n{all_of(back)}\n}}; }}")
+    return replace(pools, rollback="\n".join([*notes, all_of([*first, pools.rollback])]))
+
+
+def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool) -> Artifact:
+    """It starts what the steps before it stopped; its way back stops it, and theirs start it."""
+    of_steps = " and ".join(str(file.step) for file in changing)
+    install = pools.install
+    if is_first:
+        where = " on the node" if pools.kind == "ansible_playbook" else ""
+        starts = all_of([_restart(file) for file in changing])
+        notes = (
+            f"# The last command{where} starts what step {of_steps} stopped.",
+            f"# Where the pages are not reached, the ways back of this step and of step {of_steps} start it again.",
+        )
+        install = "\n".join([*notes, all_of([install, starts])])
+    note = f"# This stops the server of step {of_steps}, whose way back starts it. In between it does not run."
+    stops = all_of([_stop(file) for file in changing])
+    return replace(pools, install=install, rollback=f"{note}\n{stops} && {{\n{pools.rollback}\n}}")
+
+
+def _by_hand(file: Artifact, *, reboots: bool) -> Artifact:
+    """Lines that are left to a person."""
+    if "_snippet" not in file.kind or not isinstance(file, (GivesBack, ChangesSize)):
+        return file
+    summary, before = file.summary, "Before the numbered steps: "
+    if before not in summary:
+        summary = f"{before}{summary[0].lower()}{summary[1:]}"
+    install, rollback = file.install, file.rollback
+    if not install.startswith("# write"):
+        return replace(file, summary=summary)
+    if isinstance(file, ChangesSize) and reboots:
+        summary += " It is not restarted: the reboot of the steps starts it on its new pages. Back: the lines first."
+        install = install.partition(", then restart")[0] + ", without a restart: the reboot of the steps does it"
+        rollback = "# set the previous values before the way back of the pools, whose reboot restarts it"
+    elif isinstance(file, ChangesSize):
+        summary += " It is stopped until the steps have run: there are no pages for it."
+        install, rollback = (text.replace("# ", "# stop it; ", 1).replace("restart", "after the pools' step start", 1)
+                             for text in (install, rollback))  # fmt: skip
+    else:
+        rollback = rollback.replace("# ", "# after the ways back of the numbered steps: ", 1)
+    return replace(file, summary=summary, install=install, rollback=rollback)

@@ -1,0 +1,214 @@
+"""A plan is installed step by step and taken back step by step: whenever a server starts, its pages are there.
+
+The commands run in a shell, with programs that play the node (:mod:`artifacts.node_played`) and the installer itself.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from artifacts.node_played import Played
+from support.seeds import SEEDS
+
+from hugeplan.artifacts import Artifact, installer, render
+from hugeplan.artifacts.base import INSTALLER
+from hugeplan.artifacts.bundle import bundle
+from hugeplan.artifacts.provenance import Provenance, with_provenance
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    NodeFacts,
+    NodeSample,
+    NumaNode,
+    ObservedDatabase,
+    ObservedSegment,
+    Plan,
+    PlanRequest,
+    Policy,
+    Pool,
+    Reservations,
+    ServerPlace,
+)
+from hugeplan.planner.plan import plan
+
+SIZES = (0, 2 * MIB, GIB)
+RESERVE = "/usr/local/sbin/hugeplan-reserve"
+#: Steps that start a server or write a pool.
+ACTING = ("postgresql_conf", "kernel_command_line", "numa_script", "systemd_unit")
+
+
+def request_of(sizes: dict[str, tuple[int, int]], pools: dict[int, int], reserve_at: str) -> PlanRequest:
+    """Servers, each with page size and GiB."""
+    own = tuple(
+        DatabaseInstance(name=name, engine="postgresql", version="17", runs_as=name, page_bytes=size,
+                         settings={"shared_buffers": f"{gib}GB", "max_connections": "100"})
+        for name, (size, gib) in sizes.items()
+    )  # fmt: skip
+    of_node = tuple(Pool(page_bytes=size, nr_hugepages=count, free_hugepages=0) for size, count in pools.items())
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=96 * GIB, pools=of_node),), kernel_used_bytes=GIB)
+    return PlanRequest(node=node, databases=own, reservations=Reservations(), policy=Policy(reserve_at=reserve_at))
+
+
+def asked(found: Plan) -> dict[str, dict[str, int]]:
+    return {
+        one.name: {"size": one.page_bytes or 0, "pages": one.demand.pages if one.page_bytes else 0}
+        for one in found.instances
+    }
+
+
+def pools_of(servers: dict[str, dict[str, int]]) -> dict[int, int]:
+    return {size: sum(one["pages"] for one in servers.values() if one["size"] == size) for size in SIZES if size}
+
+
+class Node(Played):
+    """The node, and the commands of a plan on it."""
+
+    def __init__(self, folder: Path, old: dict[str, tuple[int, int]], new: dict[str, tuple[int, int]], at: str,
+                 units: dict[str, str | None], *, kept: bool, is_root: bool) -> None:  # fmt: skip
+        was = asked(plan(request_of(old, dict.fromkeys(SIZES[1:], 0), "boot")))
+        before = pools_of(was)
+        request = request_of(new, before, at)
+        running = tuple(
+            ObservedDatabase(
+                key=name, engine="postgresql", version="17", unit=unit and f"systemd:{unit}", settings_complete=True,
+                settings={"shared_buffers": f"{old[name][1]}GB", "max_connections": "100",
+                          "huge_pages": "on" if old[name][0] else "off", "huge_page_size": f"{old[name][0] // 1024}kB"},
+                hugetlb_bytes=was[name]["pages"] * old[name][0],
+                segments=(ObservedSegment(bytes=was[name]["pages"] * old[name][0], page_bytes=old[name][0],
+                                          backing="hugetlb"),) if old[name][0] and is_root else (),
+                place=ServerPlace(data_directory=str(folder / name), user="postgres"),
+            )
+            for name, unit in units.items()
+        )  # fmt: skip
+        request = replace(request, sample=NodeSample(databases=running))
+        self.plan = plan(request)
+        files = render(self.plan, request)
+        if kept:
+            files = with_provenance(files, Provenance("0" * 64, "n", datetime.datetime.now(datetime.UTC), None))
+        self.steps = [a for a in files if a.recommended and a.kind.partition("-")[0] in ACTING]
+        self.texts = {file.path: file.text for file in bundle("n", "", files)}
+        is_ = {name: next((a.path for a in self.steps if f"{folder}/{name}/" in (a.path or "")), None) for name in old}
+        planned = asked(self.plan)
+        pools = {str(pool.page_bytes): pool.pages for pool in self.plan.pools}
+        totals = [sum(int(size) * count for size, count in of.items()) for of in (pools, before)]
+        self.folder = folder
+        self.of = {
+            "old": was, "new": {name: {**planned[name], "file": is_[name]} for name in old}, "pools": dict(before),
+            "before": {str(size): count for size, count in before.items()}, "planned": pools, "failed": [],
+            "memory": max(totals), "running": {},
+        }  # fmt: skip
+        self._programs()
+        self.reboot()
+        self.save()
+        assert not self.of["failed"]
+
+    def _programs(self) -> None:
+        own = self.folder / "bin"
+        own.mkdir()
+        played = ("reboot", "systemctl", "pg_ctl", "set_pages", "reserve_all")
+        script = Path(__file__).with_name("node_played.py")
+        texts = {name: f'exec {sys.executable} -S -I {script} {self.folder} {name} "$@"' for name in played}
+        texts |= {"runuser": 'shift 3; exec "$@"', "update-grub": ":", "grub-mkconfig": ": default/grub.d"}
+        for name, text in texts.items():
+            (own / name).write_text(f"#!/bin/sh\n{text}\n")
+        (own / "hugeplan-file").write_text(self.moved(installer.text()))
+        for path in own.iterdir():
+            path.chmod(0o755)
+        for name in self.of["old"]:
+            (self.folder / name).mkdir()
+            (self.folder / name / "postgresql.conf").touch()
+
+    def moved(self, text: str) -> str:
+        text = re.sub(r"echo (\d+) > (/sys/\S+/nr_hugepages)", r"set_pages \1 \2", text)
+        text = re.sub(rf"^{RESERVE}(?= &&$|$)", f"reserve_all {RESERVE}", text, flags=re.M)
+        text = text.replace(INSTALLER, "hugeplan-file").replace(RESERVE, f"{self.folder}/bin/hugeplan-reserve")
+        return re.sub(r"(?<![\w$\"}./])/etc/", f"{self.folder}/etc/", text)
+
+    def save(self) -> None:
+        (self.folder / "state.json").write_text(json.dumps(self.of))
+
+    def follow(self, file: Artifact, commands: str) -> None:
+        """One step of the plan, or its way back: who runs still runs and would start again, or the text says so."""
+        where = self.folder / "steps"
+        where.mkdir(exist_ok=True)
+        (where / file.filename).write_text(file.content)
+        done = subprocess.run(
+            ["/bin/sh", "-c", self.moved(commands)], cwd=where, capture_output=True, text=True, check=False, timeout=60,
+            env={"PATH": f"{self.folder}/bin:{os.environ['PATH']}"},
+        )  # fmt: skip
+        was, self.of = self.of, json.loads((self.folder / "state.json").read_text())
+        told = (file.step, file.kind, commands, done.stdout, done.stderr, was, self.of)
+        assert done.returncode == 0, told
+        assert not self.of["failed"], told
+        changes = [n for n, one in self.of["new"].items() if 0 != one["size"] != self.of["old"][n]["size"] != 0]
+        for name, runs in self.of["running"].items():
+            if runs is None:
+                assert name in changes, told
+                assert was["running"][name] is None or "In between it does not run" in commands, told
+            elif not self.finds_pages(name):
+                assert name in changes, told
+                assert "Until then it runs on, and would not start" in "".join(a.install for a in self.steps), told
+
+    def ways_back(self) -> Iterator[tuple[Artifact, str]]:
+        """As roll-back.sh lists them."""
+        for part in self.texts["roll-back.sh"].split("\n\n# ")[1:]:
+            kind = part.partition(":")[0].partition(" ")[2]
+            file = next((a for a in self.steps if a.kind == kind), None)
+            if file is not None:
+                yield file, re.sub(r"^#   ", "", part.partition("\n")[2], flags=re.M)
+
+
+def check(node: Node) -> None:
+    first = json.loads((node.folder / "state.json").read_text())
+    for file in node.steps:
+        node.follow(file, file.install)
+    assert node.of["pools"] | node.of["planned"] == node.of["pools"]
+    for name, runs in node.of["running"].items():
+        assert runs == {key: node.asked(name)[key] for key in ("size", "pages")}, (name, runs, node.asked(name))
+    ways = [*node.ways_back()]
+    assert len(ways) == len(node.steps)
+    for file, commands in ways:
+        node.follow(file, commands)
+    assert node.of["running"] == first["running"]
+    assert node.of["pools"] == {**node.of["pools"], **node.of["before"]}
+    assert not [*node.folder.glob("d*/conf.d/*")]
+
+
+@pytest.mark.parametrize("at", ["boot", "runtime"])
+@pytest.mark.parametrize("unit", [None, "postgresql@17-d0.service"])
+@pytest.mark.parametrize("change", [(a, b) for a in SIZES for b in SIZES], ids=str)
+@pytest.mark.parametrize("gib", [2, 6])
+def test_a_server_finds_its_pages_at_every_start(
+    tmp_path: Path, change: tuple[int, int], gib: int, unit: str | None, at: str
+) -> None:
+    """Found: the way back of a change from 2M to 1G started the server before its former pool was there again."""
+    if not any(change):
+        pytest.skip("nothing changes")
+    old, new = change
+    check(Node(tmp_path, {"d0": (old, 4)}, {"d0": (new, gib)}, at, {"d0": unit}, kept=gib == 2, is_root=unit is None))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("at", ["boot", "runtime"])
+def test_so_do_several_that_change_at_once(tmp_path: Path, seed: int, at: str) -> None:
+    rng = random.Random(f"{seed} {at}")
+    for number in range(6):
+        names = [f"d{index}" for index in range(rng.choice((2, 3)))]
+        old, new = ({name: (rng.choice(SIZES), rng.randrange(2, 9)) for name in names} for _ in range(2))
+        units = {name: rng.choice((None, f"postgresql@17-{name}.service")) for name in names}
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        node = Node(folder, old, new, at, units, kept=rng.random() < 0.5, is_root=rng.random() < 0.5)
+        if node.steps:
+            check(node)
