@@ -185,8 +185,9 @@ def _by_hand(file: Artifact, *, reboots: bool) -> Artifact:
         rollback = "# set the previous values before the way back of the pools, whose reboot restarts it"
     elif isinstance(file, ChangesSize):
         summary += " It is stopped until the steps have run: there are no pages for it."
-        install, rollback = (text.replace("# ", "# stop it; ", 1).replace("restart", "after the pools' step start", 1)
-                             for text in (install, rollback))  # fmt: skip
+        install = install.replace("# ", "# stop it; ", 1).replace("then restart", "after the pools' step start", 1)
+        rollback = rollback.replace("# ", "# before the way back of the pools stop it; ", 1)
+        rollback = rollback.replace("and restart", "and after it start", 1)
     else:
         rollback = rollback.replace("# ", "# after the ways back of the numbered steps: ", 1)
     return replace(file, summary=summary, install=install, rollback=rollback)

@@ -212,3 +212,38 @@ def test_so_do_several_that_change_at_once(tmp_path: Path, seed: int, at: str) -
         node = Node(folder, old, new, at, units, kept=rng.random() < 0.5, is_root=rng.random() < 0.5)
         if node.steps:
             check(node)
+
+
+def observed(unit: str, size: int, at: str, *, kubernetes: bool = False) -> dict[str, Artifact]:
+    """The files of a PostgreSQL with 6 GiB of 2M pages that a plan puts on 4 GiB of this size."""
+    request = request_of({"d0": (size, 4)}, {2 * MIB: 3300}, at)
+    running = ObservedDatabase(key="d0", engine="postgresql", version="17", unit=unit, hugetlb_bytes=6 * GIB,
+                               settings={"shared_buffers": "6GB", "huge_pages": "on"})  # fmt: skip
+    own = tuple(replace(one, stateful_set="shop/db", container="db") for one in request.databases)
+    held = Reservations(kubernetes=kubernetes, kube_reserved_bytes=GIB if kubernetes else None)
+    request = replace(request, sample=NodeSample(databases=(running,)), databases=own, reservations=held)
+    return {a.kind: a for a in render(plan(request), request)}
+
+
+@pytest.mark.parametrize("at", ["boot", "runtime"])
+@pytest.mark.parametrize("size", SIZES)
+def test_lines_that_are_left_to_a_person_say_that_they_go_first(size: int, at: str) -> None:
+    """Found: the README rebooted into the smaller pool, and a member of Patroni did not start."""
+    form = observed("systemd:patroni.service", size, at)["postgresql_conf_snippet"]
+    assert form.summary.startswith("Before the numbered steps: lines for")
+    assert ("way back of the pools" in form.rollback) is (size == GIB)
+    assert ("after the ways back of the numbered steps" in form.rollback) is (size != GIB)
+    assert ("without a restart" in form.install) is (size == GIB and at == "boot")
+    assert form.install.startswith("# stop it; ") is (size == GIB and at == "runtime")
+
+
+@pytest.mark.parametrize("at", ["boot", "runtime"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_pod_needs_no_more_than_its_node_has(size: int, at: str) -> None:
+    """A pod that asks for more pages than its node has is not taken, and its StatefulSet replaces none that waits."""
+    files = observed("pod:shop/db-0/db", size, at, kubernetes=True)
+    steps = [a.kind for a in files.values() if a.recommended]
+    own = {0: ["postgresql_conf"], 2 * MIB: ["postgresql_conf", "statefulset_patch"],
+           GIB: ["statefulset_patch", "postgresql_conf"]}[size]  # fmt: skip
+    assert steps[1 : len(own) + 2] == [*own, "kernel_command_line" if at == "boot" else "numa_script"]
+    assert all(("Its pods wait from here" in files[kind].install) is (size == GIB) for kind in own)

@@ -541,6 +541,41 @@ def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
             assert ("cron.service is not this server's alone" in done.stderr) is not is_right
         (tmp_path / "systemctl").write_text("#!/bin/sh\necho 0\n")  # no main process
         assert subprocess.run(words, capture_output=True, check=False, env=env).returncode != 0
+        # One that is stopped, as where its pages are not there yet, interrupts nobody when it starts.
+        (tmp_path / "systemctl").write_text('#!/bin/sh\ntest "$1" = show && echo 0\n')
+        assert subprocess.run(words, capture_output=True, check=False, env=env).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_right"),
+    [
+        ("Environment=PG_OOM_ADJUST_FILE=/proc/self/oom_score_adj PGDATA={data}/", True),
+        ("ExecStart={{ path=/usr/bin/postgres ; argv[]=/usr/bin/postgres -D {data} ; ignore_errors=no }}", True),
+        ("Environment=PGDATA={data}-other", False),
+    ],
+)
+def test_the_unit_of_a_stopped_server_names_its_folder(tmp_path: Path, shown: str, *, is_right: bool) -> None:
+    """Found: the server did not start, its own earlier step had taken the pages, and no later step took its file."""
+    guard = _Commands.of(replace(OTHER, place=None, unit="systemd:postgresql-17.service")).guards[1]
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "as").write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+    (tmp_path / "systemctl").write_text(
+        f"#!/bin/sh\ntest $1 = show || exit 3\ncat <<'X'\n{shown.format(data=data)}\nX\n"
+    )
+    for name in ("as", "systemctl"):
+        (tmp_path / name).chmod(0o755)
+    commands = guard.replace("/usr/local/sbin/hugeplan-file as", str(tmp_path / "as"))
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PGDATA": str(data)}
+    for pid in (None, "999999999"):  # it was stopped, or it ended with its machine
+        if pid is not None:
+            (data / "postmaster.pid").write_text(f"{pid}\n")
+        done = subprocess.run(["/bin/sh", "-c", commands], env=env, capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) is is_right, done.stderr
+        assert ("postgresql-17.service does not run the server of" in done.stderr) is not is_right
+    # While the service runs, its server says itself whose it is.
+    (tmp_path / "systemctl").write_text("#!/bin/sh\nexit 0\n")
+    assert subprocess.run(["/bin/sh", "-c", commands], env=env, capture_output=True, check=False).returncode != 0
 
 
 @pytest.mark.parametrize("place", [None, ServerPlace(data_directory="/d", uid=1001, user="eve")])
