@@ -36,8 +36,10 @@ class Played:
         self.of["running"][name] = None
         if self.finds_pages(name):
             self.of["running"][name] = {key: self.asked(name)[key] for key in ("size", "pages")}
-        else:
+        elif self.of["insists"]:
             self.of["failed"].append(name)
+        else:
+            self.of["running"][name] = {"size": 0, "pages": 0}
         return self.of["running"][name] is not None
 
     def set_pages(self, size: int, count: int) -> bool:

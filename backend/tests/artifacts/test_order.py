@@ -43,16 +43,24 @@ from hugeplan.planner.model import (
 from hugeplan.planner.plan import plan
 
 SIZES = (0, 2 * MIB, GIB)
+VERSIONS = {"postgresql": "17", "mysql": "8.4"}
 RESERVE = "/usr/local/sbin/hugeplan-reserve"
 #: Steps that start a server or write a pool.
-ACTING = ("postgresql_conf", "kernel_command_line", "numa_script", "systemd_unit")
+ACTING = ("postgresql_conf", "my_cnf", "mariadb_cnf", "kernel_command_line", "numa_script", "systemd_unit")
 
 
-def request_of(sizes: dict[str, tuple[int, int]], pools: dict[int, int], reserve_at: str) -> PlanRequest:
+def settings_of(engine: str, gib: int) -> dict[str, str]:
+    own = {"shared_buffers": f"{gib}GB"} if engine == "postgresql" else {"innodb_buffer_pool_size": f"{gib}G"}
+    return own | {"max_connections": "100"}
+
+
+def request_of(
+    sizes: dict[str, tuple[int, int]], pools: dict[int, int], reserve_at: str, engine: str = "postgresql"
+) -> PlanRequest:
     """Servers, each with page size and GiB."""
     own = tuple(
-        DatabaseInstance(name=name, engine="postgresql", version="17", runs_as=name, page_bytes=size,
-                         settings={"shared_buffers": f"{gib}GB", "max_connections": "100"})
+        DatabaseInstance(name=name, engine=engine, version=VERSIONS.get(engine), runs_as=name, page_bytes=size,
+                         connections=100, settings=settings_of(engine, gib))
         for name, (size, gib) in sizes.items()
     )  # fmt: skip
     of_node = tuple(Pool(page_bytes=size, nr_hugepages=count, free_hugepages=0) for size, count in pools.items())
@@ -75,19 +83,22 @@ class Node(Played):
     """The node, and the commands of a plan on it."""
 
     def __init__(self, folder: Path, old: dict[str, tuple[int, int]], new: dict[str, tuple[int, int]], at: str,
-                 units: dict[str, str | None], *, kept: bool, is_root: bool) -> None:  # fmt: skip
-        was = asked(plan(request_of(old, dict.fromkeys(SIZES[1:], 0), "boot")))
+                 units: dict[str, str | None], *, kept: bool, is_root: bool,
+                 engine: str = "postgresql") -> None:  # fmt: skip
+        was = asked(plan(request_of(old, dict.fromkeys(SIZES[1:], 0), "boot", engine)))
         before = pools_of(was)
-        request = request_of(new, before, at)
+        request = request_of(new, before, at, engine)
+        is_placed = engine == "postgresql"
         running = tuple(
             ObservedDatabase(
-                key=name, engine="postgresql", version="17", unit=unit and f"systemd:{unit}", settings_complete=True,
-                settings={"shared_buffers": f"{old[name][1]}GB", "max_connections": "100",
-                          "huge_pages": "on" if old[name][0] else "off", "huge_page_size": f"{old[name][0] // 1024}kB"},
+                key=name, engine=engine, version=VERSIONS.get(engine), unit=unit and f"systemd:{unit}",
+                settings_complete=True, settings=settings_of(engine, old[name][1]) | (
+                    {"huge_pages": "on" if old[name][0] else "off", "huge_page_size": f"{old[name][0] // 1024}kB"}
+                    if engine == "postgresql" else {"large_pages": "ON" if old[name][0] else "OFF"}),
                 hugetlb_bytes=was[name]["pages"] * old[name][0],
                 segments=(ObservedSegment(bytes=was[name]["pages"] * old[name][0], page_bytes=old[name][0],
                                           backing="hugetlb"),) if old[name][0] and is_root else (),
-                place=ServerPlace(data_directory=str(folder / name), user="postgres"),
+                place=ServerPlace(data_directory=str(folder / name), user="postgres") if is_placed else None,
             )
             for name, unit in units.items()
         )  # fmt: skip
@@ -99,6 +110,10 @@ class Node(Played):
         self.steps = [a for a in files if a.recommended and a.kind.partition("-")[0] in ACTING]
         self.texts = {file.path: file.text for file in bundle("n", "", files)}
         is_ = {name: next((a.path for a in self.steps if f"{folder}/{name}/" in (a.path or "")), None) for name in old}
+        if engine != "postgresql" and any(a.kind in {"my_cnf", "mariadb_cnf"} for a in self.steps):
+            is_ = {name: f"{folder}/etc/my.cnf.d/zz-{name}-hugepages.cnf" for name in old}
+        (folder / "etc/my.cnf.d").mkdir(parents=True)
+        (folder / "etc/my.cnf").write_text(f"!includedir {folder}/etc/my.cnf.d\n")
         planned = asked(self.plan)
         pools = {str(pool.page_bytes): pool.pages for pool in self.plan.pools}
         totals = [sum(int(size) * count for size, count in of.items()) for of in (pools, before)]
@@ -106,7 +121,7 @@ class Node(Played):
         self.of = {
             "old": was, "new": {name: {**planned[name], "file": is_[name]} for name in old}, "pools": dict(before),
             "before": {str(size): count for size, count in before.items()}, "planned": pools, "failed": [],
-            "memory": max(totals), "running": {},
+            "memory": max(totals), "running": {}, "insists": engine == "postgresql",
         }  # fmt: skip
         self._programs()
         self.reboot()
@@ -156,6 +171,9 @@ class Node(Played):
             if runs is None:
                 assert name in changes, told
                 assert was["running"][name] is None or "In between it does not run" in commands, told
+            elif runs["size"] == 0 != self.asked(name)["size"]:
+                assert not self.of["insists"], told
+                assert "until that its server is on base pages" in commands, told
             elif not self.finds_pages(name):
                 assert name in changes, told
                 assert "Until then it runs on, and would not start" in "".join(a.install for a in self.steps), told
@@ -182,7 +200,7 @@ def check(node: Node) -> None:
         node.follow(file, commands)
     assert node.of["running"] == first["running"]
     assert node.of["pools"] == {**node.of["pools"], **node.of["before"]}
-    assert not [*node.folder.glob("d*/conf.d/*")]
+    assert not [*node.folder.glob("*/conf.d/*"), *node.folder.glob("etc/my.cnf.d/*")]
 
 
 @pytest.mark.parametrize("at", ["boot", "runtime"])
@@ -197,6 +215,19 @@ def test_a_server_finds_its_pages_at_every_start(
         pytest.skip("nothing changes")
     old, new = change
     check(Node(tmp_path, {"d0": (old, 4)}, {"d0": (new, gib)}, at, {"d0": unit}, kept=gib == 2, is_root=unit is None))
+
+
+@pytest.mark.parametrize("at", ["boot", "runtime"])
+@pytest.mark.parametrize("change", [(a, b) for a in SIZES for b in SIZES if a or b], ids=str)
+@pytest.mark.parametrize("engine", ["mysql", "mariadb"])
+def test_so_does_one_that_only_tries(tmp_path: Path, engine: str, change: tuple[int, int], at: str) -> None:
+    """Without its pages MySQL starts on base pages; it takes the default size alone."""
+    if engine == "mysql" and GIB in change:
+        pytest.skip("a plan has no other size for it")
+    old, new = change
+    own = Node(tmp_path, {engine: (old, 4)}, {engine: (new, 6)}, at, {engine: f"{engine}.service"}, kept=True,
+               is_root=True, engine=engine)  # fmt: skip
+    check(own)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
