@@ -18,8 +18,8 @@ from hugeplan.artifacts.base import (
     put_back,
     yaml_text,
 )
-from hugeplan.artifacts.boot_writers import alone
 from hugeplan.artifacts.installer import text
+from hugeplan.artifacts.kernel_command_line import alone
 from hugeplan.artifacts.outside import is_plain_host
 from hugeplan.planner.model import Plan, PlanRequest
 

@@ -7,9 +7,21 @@ never mixed with plain counts. The linter reads the words back to the plan's poo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pages_by_size, pool_checks, put, put_back
+from hugeplan.artifacts.base import (
+    INSTALLER,
+    Artifact,
+    Restart,
+    all_of,
+    mark,
+    one_line,
+    pages_by_size,
+    pool_checks,
+    put,
+    put_back,
+)
 from hugeplan.planner.memory.kernel_parameters import kernel_version
 from hugeplan.planner.memory.kernel_replay import MAX_HSTATES
 from hugeplan.planner.model import Plan, PlanRequest
@@ -24,6 +36,7 @@ _WITHOUT_OTHERS = (
 )
 #: GRUB's own program reads no such folder; Debian's does, and those of who took its change over.
 IS_READ: Final = 'grep -qs default/grub.d "$(command -v grub-mkconfig || command -v grub2-mkconfig)"'
+_REBOOT: Final = " &&\nreboot"
 _SAY: Final = 'echo "GRUB reads no /etc/default/grub.d here: plan with policy.reserve_at = runtime" >&2; false'
 #: What each distribution runs after a change of GRUB's defaults.
 UPDATE = "if command -v update-grub > /dev/null; then update-grub; else grub2-mkconfig -o /boot/grub2/grub.cfg; fi"
@@ -113,3 +126,18 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         restart=Restart.REBOOT,
         avoid_when="The node does not boot by GRUB, or its boot loader does not read /etc/default/grub.d.",
     )
+
+
+def alone(artifact: Artifact, path: str) -> tuple[str, Artifact]:
+    """The command that puts the counts aside that an earlier plan has boot write in files of other kinds; and the file
+    at ``path``, whose own commands do so, and put them back.
+    """
+    file = f"{mark(artifact.content)} {path}"
+    away = f"{INSTALLER} alone {file}"
+    # They go when this one is in its place: what ends before that leaves what reserved the pages so far.
+    install, reboots, _ = artifact.install.partition(_REBOOT)
+    install += f" &&\n{away}" + reboots
+    if artifact.kind == "kernel_command_line":
+        install = where_read(install)
+    rollback = artifact.rollback.replace(f"{INSTALLER} back {file}", f"{INSTALLER} back-alone {file}")
+    return away, replace(artifact, install=install, rollback=rollback)

@@ -32,9 +32,9 @@ from hugeplan.artifacts import (
     tuned_profile,
 )
 from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
-from hugeplan.artifacts.boot_writers import alone
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import settings_to_write
+from hugeplan.artifacts.kernel_command_line import alone
 from hugeplan.artifacts.order import in_order, joined
 from hugeplan.artifacts.owners import Needs, needs, objects, without_room
 from hugeplan.artifacts.provenance import of_one_plan
