@@ -363,7 +363,7 @@ class TestTime:
 
 
 async def test_one_machine_of_a_network_does_not_shut_out_the_others() -> None:
-    """Clouds give a /64 to a subnet; one who takes all of its addresses has eight times the connections of one."""
+    """Clouds give a /64 to a subnet; one who takes all of its addresses has twice the connections of one."""
     configured = uvicorn.Config(lambda *_: None, http=Connection, ws="none", log_config=None)
     configured.load()
     made: list[tuple[Connection, MagicMock]] = []
