@@ -51,14 +51,15 @@ def boot_counts(root: str, inventory: Mapping[str, Any]) -> list[tuple[str, int 
     if not Path(root, "usr/lib/systemd/systemd-sysctl").exists():  # which reads the old file by a link of sysctl.d
         sysctls.append(Path(root, "etc/sysctl.conf"))
     found: list[tuple[str, int | None, dict[int | None, int]]] = []
-    for paths, reader in ((sysctls, sysctl.read), (_in_order(root, "tmpfiles.d"), tmpfiles.read)):
-        found = found[-1:]  # of all files of sysctl.d one value is written: the last
+    for paths, kind in ((sysctls, sysctl), (_in_order(root, "tmpfiles.d"), tmpfiles)):
+        writes: list[tuple[str, PoolFact]] = []
         for path in paths:
             with suppress(OSError):
                 text = path.read_text(errors="replace") if path.is_file() else ""
-                facts = reader(Source(path.name, text), context).facts
-                writes = [fact for fact in facts if isinstance(fact, PoolFact)]
-                found += [(str(path), fact.page_bytes, {fact.numa_node: fact.pages}) for fact in writes]
+                facts = kind.read(Source(path.name, text), context).facts
+                writes += [(str(path), fact) for fact in facts if isinstance(fact, PoolFact)]
+        made = kind.written(writes)
+        found += [(path, fact.page_bytes, {fact.numa_node: fact.pages or 0}) for path, fact in made]
     enabled = Path(root, "etc/systemd/system/sysinit.target.wants", systemd_unit.NAME)
     script = Path(root, numa_files.SCRIPT_PATH.lstrip("/"))
     if enabled.exists() and script.is_file():

@@ -107,7 +107,7 @@ def _without_smaller_limits(reading: Reading, missing: Collection[tuple[str, int
 def _read(sources: Sequence[Source], context: Context) -> list[tuple[tuple[Reading, ...], str | None]]:
     """The parts of each file, or why it cannot be read."""
     read: dict[int, tuple[tuple[Reading, ...], str | None]] = {}
-    context = replace(context, tmpfiles=set())
+    context = replace(context, tmpfiles={})
     for i, source in sorted(enumerate(sources), key=lambda one: boot_name(one[1].name)):
         try:
             read[i] = (read_source(source, context), None)

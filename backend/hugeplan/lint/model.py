@@ -90,11 +90,17 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFact:
-    """Pages that a file reserves. ``page_bytes`` None: the default size; ``numa_node`` None: spread by the kernel."""
+    """Pages that a file reserves. ``page_bytes`` None: the default size; ``numa_node`` None: spread by the kernel.
 
-    pages: int
+    ``key`` is what a line of sysctl.d sets, of which the last line counts; ``pages`` None: that line writes no count.
+    ``turn``: systemd-tmpfiles writes in this order, which is not that of the lines.
+    """
+
+    pages: int | None
     page_bytes: int | None = None
     numa_node: int | None = None
+    key: str = ""
+    turn: tuple[bool, int] = (False, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +187,8 @@ class Context:
     """What is known of the machine the files are for. Every None is unknown and checked for no contradiction.
 
     ``kernel`` is (major, minor); ``numa_nodes`` the ids of the nodes that are online. ``tmpfiles`` grows as files of
-    tmpfiles.d are read in the order of their names: the paths that have a line, since the first line counts.
+    tmpfiles.d are read in the order of their names: what has a line, since the first line counts, its turn, and whether
+    more lines may be added.
     """
 
     kernel: tuple[int, int] | None = None
@@ -190,7 +197,7 @@ class Context:
     numa_nodes: tuple[int, ...] | None = None
     mem_total_bytes: int | None = None
     default_page_bytes: int | None = None
-    tmpfiles: set[str] = field(default_factory=set, compare=False)
+    tmpfiles: dict[tuple[bool, str], tuple[int, bool]] = field(default_factory=dict, compare=False)
 
     @property
     def sizes(self) -> tuple[int, ...]:

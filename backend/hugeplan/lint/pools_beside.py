@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, is_off
-from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
+from hugeplan.lint.kinds import sysctl, systemd_unit, tmpfiles
 from hugeplan.lint.kinds.sysctl import SHRUNK
 from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
-from hugeplan.lint.kinds.systemd_unit import KIND as UNIT
-from hugeplan.lint.kinds.tmpfiles import KIND as TMPFILES
 from hugeplan.lint.model import Context, EngineFact, LimitFact, Notes, PoolFact, Reading, attention, wrong
-from hugeplan.planner.memory.kernel_parameters import after_write
+from hugeplan.planner.memory.kernel_parameters import after_writes
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_bytes
 
@@ -41,8 +39,16 @@ SUM_ABOVE_POOL: Final = attention(
     "kubernetes docs, Manage HugePages",
 )
 
-#: What writes counts after the command line, in the order of a boot.
-_LATER: Final = (SYSCTL, TMPFILES, UNIT)
+_ONE_FILE: Final = "Keep the count in one file."
+_MOST_NODES: Final = 1024
+"""The kernel's MAX_NUMNODES: a node beyond has no file."""
+_Writes = list[tuple[int, PoolFact]]
+#: What writes counts after the command line, in the order of a boot, and what its files together write.
+_LATER: Final[Mapping[str, Callable[[_Writes], _Writes]]] = {
+    sysctl.KIND: sysctl.written,
+    tmpfiles.KIND: tmpfiles.written,
+    systemd_unit.KIND: list,
+}
 
 
 def boot_name(name: str) -> str:
@@ -60,39 +66,73 @@ def hugetlb_pool_bytes(
     nodes add up. Then sysctl.d, tmpfiles.d and units write; a file that replaces another's count gets a problem.
     """
     default = context.default_page_bytes or context.pmd_bytes
-    held: dict[int, dict[int | None, int]] = {}
+    held: dict[int, Mapping[int | None, int]] = {}
     by_file: dict[int, int] = {}
-    writes = []
+    writes: dict[str, list[tuple[str, int, list[PoolFact]]]] = {kind: [] for kind in _LATER}
     for i, readings in enumerate(files):
         own: dict[int, dict[int | None, int]] = {}
         for reading in readings:
-            facts = [(f.page_bytes or default, f.numa_node, f.pages) for f in reading.facts if isinstance(f, PoolFact)]
+            facts = [fact for fact in reading.facts if isinstance(fact, PoolFact)]
             if reading.kind in _LATER:
-                writes.append((_LATER.index(reading.kind), boot_name(names[i]), i, facts))
+                writes[reading.kind].append((boot_name(names[i]), i, facts))
                 continue
-            for size, numa_node, pages in facts:
-                by_node = own.setdefault(size, {})
-                by_node[numa_node] = by_node.get(numa_node, 0) + pages
+            for fact in facts:
+                by_node = own.setdefault(fact.page_bytes or default, {})
+                by_node[fact.numa_node] = by_node.get(fact.numa_node, 0) + (fact.pages or 0)
         for size, by_node in own.items():
             if sum(by_node.values()) >= sum(held.get(size, {}).values()):
                 held[size], by_file[size] = by_node, i
-    nodes = context.numa_nodes or sorted({0, *(n for *_, facts in writes for _, n, _ in facts if n is not None)})
-    for *_, i, facts in sorted(writes, key=lambda one: one[:3]):
-        before = {size: sum(by_node.values()) for size, by_node in held.items()}
-        for size, numa_node, pages in facts:
-            held[size] = after_write(held.get(size, {}), numa_node, pages, nodes)
-        for size in dict.fromkeys(size for size, _, _ in facts):
-            earlier, later = before.get(size), sum(held[size].values())
-            is_total = any(one[:2] == (size, None) for one in facts)
+    every = (f.numa_node for one in writes.values() for *_, facts in one for f in facts if f.numa_node is not None)
+    nodes = context.numa_nodes or sorted({0, *(numa for numa in every if numa < _MOST_NODES)})
+    for kind, of_kind in writes.items():
+        of_kind.sort(key=lambda one: one[:2])
+        held = _after_files(
+            kind, of_kind, held, by_file=by_file, names=names, found=found, default=default, nodes=nodes
+        )
+    return {size: size * sum(by_node.values()) for size, by_node in held.items()}
+
+
+def _after_files(
+    kind: str,
+    files: Sequence[tuple[str, int, Sequence[PoolFact]]],
+    before: Mapping[int, Mapping[int | None, int]],
+    *,
+    by_file: dict[int, int],
+    names: Sequence[str],
+    found: Sequence[Notes],
+    default: int,
+    nodes: Sequence[int],
+) -> dict[int, Mapping[int | None, int]]:
+    """Pages by size and node once these files of one kind have written; ``by_file`` is the last that did."""
+    written, held = _LATER[kind], dict(before)
+    keys = set[str]()
+    for _, i, facts in files:
+        if default in by_file and keys.intersection(f.key for f in facts if f.pages is None):
+            said = f"{names[i]} is read after {names[by_file[default]]}: it replaces the count and writes none."
+            found[i].problem(SHRUNK, 0, f"pages of {page_label(default)}", said, _ONE_FILE)
+            held[default] = before.get(default, {})
+        for size, counts in _by_size(written([(i, fact) for fact in facts]), default).items():
+            earlier = sum(held[size].values()) if size in held else None
+            held[size] = after_writes(held.get(size, {}), counts, nodes)
+            later, is_total = sum(held[size].values()), None in dict(counts)
             if earlier is not None and (later < earlier or (later > earlier and is_total)):
                 less = 2 * later <= earlier
                 said = f"{names[i]} is read after {names[by_file[size]]}: {later} replaces {earlier}" + (
                     ", so what was sized for the larger count does not get its pages." if less else "."
                 )
-                rule, fix = SHRUNK if less else TWICE_SET, "Keep the count in one file."
-                found[i].problem(rule, 0, f"pages of {page_label(size)}", said, fix)
+                found[i].problem(SHRUNK if less else TWICE_SET, 0, f"pages of {page_label(size)}", said, _ONE_FILE)
             by_file[size] = i
-    return {size: size * sum(by_node.values()) for size, by_node in held.items()}
+        keys.update(fact.key for fact in facts if fact.pages is not None)
+    ends = _by_size(written([(i, fact) for _, i, facts in files for fact in facts]), default)
+    return {**before, **{size: after_writes(before.get(size, {}), own, nodes) for size, own in ends.items()}}
+
+
+def _by_size(writes: _Writes, default: int) -> dict[int, list[tuple[int | None, int]]]:
+    """NUMA nodes and counts, in the order of the writes, by page size."""
+    by_size: dict[int, list[tuple[int | None, int]]] = {}
+    for _, fact in writes:
+        by_size.setdefault(fact.page_bytes or default, []).append((fact.numa_node, fact.pages or 0))
+    return by_size
 
 
 def limits_against_pools(

@@ -172,6 +172,31 @@ def test_the_first_line_of_a_path_wins_over_all_files(first: str, second: str) -
     assert found == {"10.conf": [], "60.conf": ["tmpfiles-path-twice"], "postgresql.conf": short}
 
 
+@pytest.mark.parametrize(("first", "second"), [("850", "100"), ("100", "850")])
+@pytest.mark.parametrize("files", [1, 2])
+def test_each_line_of_w_plus_counts(first: str, second: str, files: int) -> None:
+    """Found: --fix deleted the line whose count systemd-tmpfiles ends with, as ignored."""
+    lines = [f"w+ {NODE0} - - - - {count}\n" for count in (first, second)]
+    given = {"10__conf": "".join(lines)} if files == 1 else dict(zip(("10__conf", "60__conf"), lines, strict=True))
+    found = together(**given, postgresql__conf="shared_buffers = 1GB\nhuge_pages = on\n")
+    short = ["pool-below-segment"] if second == "100" else []
+    said = [rule for name, rules in found.items() if name != "postgresql.conf" for rule in rules]
+    assert (said[:1], found["postgresql.conf"]) == (
+        ["sysctl-set-again-smaller"] if short else ["sysctl-set-twice"] * (files == 1), short
+    )  # fmt: skip
+    reports = lint([Source(name.replace("__", "."), text) for name, text in given.items()])
+    assert all(report.fixed_text is None for report in reports)
+
+
+@pytest.mark.parametrize("later", ["vm.nr_hugepages = 4G\n", "-vm.nr_hugepages\n"])
+def test_a_later_line_that_writes_no_count_leaves_none(later: str) -> None:
+    """Found: a pool of 1,200 pages beside a later file whose value the kernel refuses: the next boot had none."""
+    files = {"grub": 'GRUB_CMDLINE_LINUX="hugepagesz=2M hugepages=100"\n', "a10__conf": "vm.nr_hugepages = 1200\n"}
+    found = together(**files, a99__conf=later, postgresql__conf="shared_buffers = 2GB\nhuge_pages = on\n")
+    assert found["postgresql.conf"] == ["pool-below-segment"]
+    assert "sysctl-set-again-smaller" in found["a99.conf"]
+
+
 @pytest.mark.parametrize("kind", ["w+", "f+", "F", "w!"])
 def test_types_that_write_are_right(kind: str) -> None:
     assert together(a__conf=f"{kind} {NODE0} - - - - 4\n") == {"a.conf": []}
@@ -306,7 +331,7 @@ def found(text: str, name: str = "x") -> list[tuple[str, str]]:
 
 
 def test_a_count_that_the_kernel_refuses_replaces_nothing() -> None:
-    """``= lots`` after ``= 1000`` was said to replace it; the kernel keeps 1000, and 500 replaces that."""
+    """``= lots`` after ``= 1000`` was said to replace it. systemd-sysctl writes the last line, here of 500."""
     rules = found("vm.nr_hugepages = 1000\nvm.nr_hugepages = lots\n")
     assert [rule for rule, _ in rules] == ["sysctl-not-a-count"]
     assert any(

@@ -125,7 +125,7 @@ def asked(report: FileReport, default: int) -> int:
     pools, most = 0, 0
     for fact in (fact for reading in report.readings for fact in reading.facts):
         if isinstance(fact, PoolFact):
-            pools += fact.pages * (fact.page_bytes or default)
+            pools += (fact.pages or 0) * (fact.page_bytes or default)
         elif isinstance(fact, LimitFact):
             most = max(most, *(count for _, count in fact.hugepages), 0)
         elif isinstance(fact, EngineFact):

@@ -14,6 +14,7 @@ from conftest import REPOSITORY
 
 from hugeplan.cli.node_now import boot_counts, observe
 from hugeplan.cli.verify import EXIT_OF, exit_status
+from hugeplan.planner.memory.kernel_parameters import after_writes
 from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan, State
 from hugeplan.planner.plan import plan
 from hugeplan.proof import Observation, verify
@@ -293,6 +294,25 @@ def test_an_even_split_by_the_kernel_is_unknown_and_another_one_is_not_the_plan(
         assert finding.state is State.ATTENTION
 
 
+@pytest.mark.parametrize(
+    ("before", "writes", "after"),
+    [
+        ({None: 3}, [(1, 2), (None, 4), (0, 0)], {None: 2, 0: 0}),
+        ({None: 4}, [(0, 3), (None, 4)], {None: 4}),
+        ({None: 4}, [(0, 3), (1, 1)], {0: 3, 1: 1}),
+        ({None: 0}, [(0, 3), (None, 7)], {0: 5, 1: 2}),
+        ({0: 3, 1: 9}, [(None, 6)], {1: 6, 0: 0}),
+        ({0: 3, 1: 9}, [(None, 7)], {None: 7}),
+        ({None: 5}, [(None, 0), (7, 9), (1, 2)], {0: 0, 1: 2}),
+    ],
+)
+def test_a_count_of_a_node_is_said_where_no_turn_of_the_kernel_ends_with_another(
+    before: dict[int | None, int], writes: list[tuple[int | None, int]], after: dict[int | None, int]
+) -> None:
+    """Found: 2 pages on node 1 after the first of these, where the kernel may have made it 3."""
+    assert after_writes(before, writes, (0, 1)) == after
+
+
 POOLS = "hugepages/hugepages-2048kB/nr_hugepages"
 NODE0, TOTAL = f"/sys/devices/system/node/node0/{POOLS}", f"/sys/kernel/mm/{POOLS}"
 
@@ -320,6 +340,26 @@ NODE0, TOTAL = f"/sys/devices/system/node/node0/{POOLS}", f"/sys/kernel/mm/{POOL
         ({"sysctl.d/60.conf": "vm.nr_hugepages_mempolicy=7\nvm.nr_hugepages = 218"}, 218),
         ({"sysctl.d/60.conf": "vm.nr_hugepages = 0218"}, None),
         ({"sysctl.d/60.conf": "vm.nr_hugepages = 010"}, 8),
+        ({"tmpfiles.d/10.conf": f"w+ {NODE0} - - - - 218", "tmpfiles.d/90.conf": f"w+ {NODE0} - - - - 50"}, 50),
+        ({"tmpfiles.d/10.conf": f"w+ {NODE0} - - - - 50\nw {NODE0} - - - - 218\nw+ {NODE0} - - - - 9"}, 9),
+        ({"tmpfiles.d/10.conf": f"w {NODE0} - - - - 218\nw+ {NODE0} - - - - 50"}, 218),
+        ({"tmpfiles.d/10.conf": f"w+ {NODE0} - - - - 50\nw {TOTAL} - - - - 7\nw+ {NODE0} - - - - 9"}, 7),
+        ({"tmpfiles.d/10.conf": f"w {NODE0}/ - - - - 7\nw {NODE0} - - - - 218"}, 7),
+        ({"tmpfiles.d/10.conf": f"w {NODE0} - - - - 7\\n"}, 7),
+        ({"tmpfiles.d/10.conf": f"w {NODE0} - - - - +7"}, 7),
+        ({"tmpfiles.d/10.conf": f"F {NODE0} - - - - 218", "tmpfiles.d/20.conf": f"w {NODE0} - - - - 50"}, 50),
+        ({"tmpfiles.d/10.conf": f"w {NODE0} - - - - 50", "tmpfiles.d/20.conf": f"f+ {NODE0} - - - - 218"}, 50),
+        ({"tmpfiles.d/10.conf": f"F {NODE0} - - - - 7\nf+ {NODE0} - - - - 218"}, 7),
+        ({"tmpfiles.d/10.conf": f"r {NODE0}\nw {NODE0} - - - - 218"}, None),
+        ({"tmpfiles.d/10.conf": f"F {NODE0.replace('node0', 'node*')} - - - - 218"}, None),
+        ({"sysctl.d/60.conf": "vm.nr_hugepages = 218", "sysctl.d/99.conf": "vm.nr_hugepages = 4G"}, None),
+        ({"sysctl.d/60.conf": "vm.nr_hugepages = 218\nvm.nr_hugepages = -1\n"}, None),
+        ({"sysctl.d/60.conf": "vm.nr_hugepages = 7", "sysctl.d/99.conf": "vm.nr_hugepages_mempolicy = 4G"}, 7),
+        ({"sysctl.d/60.conf": "vm.nr_hugepages=7\nvm.nr_hugepages_mempolicy=8\nvm.nr_hugepages=7"}, 8),
+        ({"sysctl.d/60.conf": "vm.nr_hug* = 7"}, 7),
+        ({"sysctl.d/60.conf": "vm.nr_hug* = 7", "sysctl.d/70.conf": "vm.nr_hugepages = 8"}, 8),
+        ({"sysctl.d/60.conf": "vm.nr_huge* = 7\n-vm.nr_hugepages\n-vm/nr_hugepages_mempolicy"}, None),
+        ({"sysctl.d/60.conf": "vm.nr_hugepages = 218\n-vm.nr_hugepages"}, None),
     ],
 )
 def test_files_write_at_boot_what_systemd_252_and_linux_wrote(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeVar
 
-from hugeplan.lint.kinds.lines import Line, Pair, lines_of, pairs_of
+from hugeplan.lint.kinds.lines import Line, Pair, lines_of, matches, pairs_of
 from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.memory.kernel_words import memparse
 from hugeplan.planner.pages import counted_pages
@@ -64,7 +65,9 @@ _NAMES: Final = (
     "kernel.shmmni",
 )
 _KNOWN: Final = tuple(name for name in _NAMES if name != "vm.overcommit_hugepages")
+_PATTERN: Final = re.compile(r"[*?\[]")
 _LINE: Final = re.compile(r"^-?[a-z]++[./][\w./*-]++[ \t]*+=[ \t]*+\S", re.M)
+_File = TypeVar("_File")
 
 
 def detects(source: Source) -> bool:
@@ -81,30 +84,61 @@ def read(source: Source, context: Context) -> Reading:
     """The values in force after the file, and what the kernel would refuse."""
     notes = Notes()
     last: dict[str, tuple[Pair, int | None]] = {}
+    accepted: dict[str, str] = {}
     for line in lines_of(source.text):
         if not line.is_comment and "=" not in line.text:
             _no_equals(line, notes)
     for pair in pairs_of(source.text):
-        if pair.value is None:
-            continue
-        name = pair.key.lstrip("-").replace("/", ".")
-        if "hugep" in name or "huge_p" in name or "hugetlb" in name or name.startswith("kernel.shm"):
+        name = re.sub(r"[./]+", ".", pair.key.removeprefix("-").strip()).strip(".")
+        if pair.value is None or _PATTERN.search(name):
+            # -NAME without a value takes the name out of what patterns write.
+            if pair.key[0] == "-" or pair.value is not None:
+                last.pop(name, None)
+                last[name] = (pair, count_of(pair.value or ""))
+        elif "hugep" in name or "huge_p" in name or "hugetlb" in name or name.startswith("kernel.shm"):
             before = len(notes.problems)
             value = _check(pair, name, notes, context)
-            if any(problem.rule is NOT_A_COUNT for problem in notes.problems[before:]):
-                continue  # the kernel refuses it, so what was set before stays
-            if name in last and last[name][0].value != pair.value:
-                earlier, later = last[name][0].value or "", pair.value
+            is_refused = any(problem.rule is NOT_A_COUNT for problem in notes.problems[before:])
+            earlier, later = accepted.get(name, pair.value), pair.value
+            if not is_refused:
+                accepted[name] = later
+            if earlier != later and not is_refused:
                 less = earlier.isdecimal() and later.isdecimal() and 2 * int(later) <= int(earlier)
                 said = f"{name} is set again: {later} replaces {earlier}" + (
                     ", so what was sized for the larger count does not get its pages." if less else "."
                 )
                 fix = "Keep one line."
                 notes.problem(SHRUNK if less and name == "vm.nr_hugepages" else TWICE, pair.key_start, name, said, fix)
-            last.pop(name, None)  # it is written where it stands last
+            if name in last and last[name][0].value != pair.value:
+                del last[name]  # it is written where it stands last
             last[name] = (pair, value)
-    _together({name: item for name, item in last.items() if item[1] is not None}, notes, context)
+    totals = [(pair, PoolFact(pages=value, key=name)) for name, (pair, value) in last.items() if _totals(name)]
+    notes.facts += [fact for _, fact in totals]
+    pool = next(reversed(written(totals)), None)
+    _together({name: item for name, item in last.items() if item[1] is not None}, pool, notes, context)
     return notes.reading(KIND, "sysctl.d file")
+
+
+def written(facts: Iterable[tuple[_File, PoolFact]]) -> list[tuple[_File, PoolFact]]:
+    """Of the assignments of all files, in the order of their names, those that systemd-sysctl makes, in its order.
+
+    Of one name it makes the last alone, and where the kernel refuses that, none. A pattern writes to the names that
+    have no assignment of their own.
+    """
+    last: dict[str, tuple[_File, PoolFact]] = {}
+    for file, fact in facts:
+        if fact.key in last and last[fact.key][1].pages != fact.pages:
+            del last[fact.key]
+        last[fact.key] = file, fact
+    made = (key for key in last if key in _TOTALS or any(name not in last for name in _totals(key)))
+    return [last[key] for key in made if last[key][1].pages is not None]
+
+
+def _totals(name: str) -> list[str]:
+    """The pool's names that a name or a pattern stands for."""
+    if not _PATTERN.search(name):
+        return [name] if name in _TOTALS else []
+    return [total for total in _TOTALS if matches(name.replace(".", "/"), total.replace(".", "/"))]
 
 
 def _no_equals(line: Line, notes: Notes) -> None:
@@ -156,7 +190,7 @@ def _count(pair: Pair, name: str, value: str, notes: Notes, context: Context) ->
         pages = _pages_of_size(first, context)
         edits = () if pages is None else (Edit(pair.value_start, pair.value_end, str(pages)),)
         hint = f" ({pages} pages hold {first})" if pages is not None else ""
-        said = f"{name} = {value}: the kernel takes a number of pages and refuses this."
+        said = f"{name} = {value}: the kernel takes a number of pages and refuses this, and no earlier one is written."
         fix = f"Write the number of pages{hint}; counts per NUMA node go to /sys/devices/system/node/node*/hugepages."
         notes.problem(NOT_A_COUNT, pair.value_start, value, said, fix, *edits)
         return None
@@ -183,21 +217,21 @@ def _pages_of_size(text: str, context: Context) -> int | None:
     return None if found is None else -(-memparse(found[1]) // (context.default_page_bytes or context.pmd_bytes))
 
 
-def _together(values: dict[str, tuple[Pair, int | None]], notes: Notes, context: Context) -> None:
+def _together(
+    values: dict[str, tuple[Pair, int | None]], pool: tuple[Pair, PoolFact] | None, notes: Notes, context: Context
+) -> None:
     size = context.default_page_bytes or context.pmd_bytes
     usual = "" if context.default_page_bytes else ", where the default size is the usual one"
-    pool = next((values[name] for name in reversed(values) if name in _TOTALS), None)
-    pool_bytes = 0
-    if pool is not None and pool[1] is not None:
-        pool_bytes = pool[1] * size
+    pages = 0 if pool is None else pool[1].pages or 0
+    pool_bytes = pages * size
+    if pool is not None:
         notes.effects.append(
-            f"asks for {counted_pages(pool[1], size)} ({format_bytes(pool_bytes)}) in all NUMA nodes together{usual}"
+            f"asks for {counted_pages(pages, size)} ({format_bytes(pool_bytes)}) in all NUMA nodes together{usual}"
         )
         notes.effects.append("the kernel grants what it finds: compare HugePages_Total afterwards")
-        notes.facts.append(PoolFact(pages=pool[1]))
         if context.mem_total_bytes is not None and pool_bytes >= context.mem_total_bytes:
             said = (
-                f"{counted_pages(pool[1], size)} are {format_bytes(pool_bytes)} of "
+                f"{counted_pages(pages, size)} are {format_bytes(pool_bytes)} of "
                 f"{format_bytes(context.mem_total_bytes)} of memory."
             )
             fix = "Reserve less than the memory there is."

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from fnmatch import fnmatchcase
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, TypeVar
 
-from hugeplan.lint.kinds.lines import Line, lines_of
-from hugeplan.lint.kinds.sysctl import count_of
+from hugeplan.lint.kinds.lines import Line, lines_of, matches
+from hugeplan.lint.kinds.sysctl import SHRUNK, count_of
+from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
 from hugeplan.lint.kinds.sysfs_paths import THP_WORDS, thp_word
 from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.memory.kernel_words import memparse
@@ -56,7 +58,8 @@ PATH: Final = wrong(
 )
 TWICE: Final = wrong(
     "tmpfiles-path-twice",
-    "systemd-tmpfiles takes the first line of a path over all files in the order of their names, and ignores others.",
+    "systemd-tmpfiles takes the first line of a path over all files in the order of their names, and ignores others; "
+    "of lines that are all w+ it takes each.",
     _MAN,
 )
 BOTH: Final = attention(
@@ -68,11 +71,13 @@ BOTH: Final = attention(
 _PATH: Final = re.compile(
     r"/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/]+)/(?P<file>\w+)$"
 )
+_COUNTS: Final = ("nr_hugepages", "nr_hugepages_mempolicy")
 _POOLS: Final = ("/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_hugepages_mempolicy")
 _SYSCTLS: Final = (*_POOLS, "/proc/sys/vm/nr_overcommit_hugepages")
 _WRITES: Final = re.compile(r"w[+!\-=~^$]*|f[!\-=~^$]*\+[+!\-=~^$]*|F[!\-=~^$]*")
-_MOST_PATTERNS: Final = 64
-"""Alternatives in braces multiply. A path with more than this is no pool's here."""
+_FINDS, _OWNS = "wxXrRem", "wfFdDeQqvpLcbCxXrR"
+"""Types whose path is a pattern, in a table of its own; and of those that own a path, the first line counts."""
+_FILE = TypeVar("_FILE")
 _LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*+[ \t]++/\S", re.M)
 
 
@@ -84,30 +89,39 @@ def detects(source: Source) -> bool:
 def read(source: Source, context: Context) -> Reading:
     """The counts that systemd-tmpfiles writes at boot."""
     notes = Notes()
-    seen: set[str] = set()
+    own: dict[tuple[bool, str], Notes] = {}
     for line in lines_of(source.text):
         fields = line.text.split(None, 6)
         if line.is_comment or len(fields) < 2:
             continue
-        # systemd-tmpfiles reads //, /./ and quotes around a path as this does.
-        path = re.sub(r"/(\.?/)+", "/", fields[1].strip("\"'"))
-        files = _files(path, context)
+        kind, argument = fields[0], fields[6] if len(fields) == 7 and fields[6] != "-" else ""
+        # systemd-tmpfiles reads //, /./, a last / and quotes around a path as this does.
+        path = re.sub(r"/(\.?/)+", "/", fields[1].strip("\"'") + "/").rstrip("/")
+        key = (kind[0] in _FINDS, path)
+        files = _files(path, context, is_pattern=key[0])
         if not files:
             continue
-        if path in seen | context.tmpfiles:
-            there = path in seen
+        owns = kind[0] in _OWNS and (argument or kind[0] != "w")
+        adds = kind[0] == "w" and "+" in kind
+        turn, is_open = context.tmpfiles.get(key, (len(context.tmpfiles), True))
+        if owns and key in context.tmpfiles and not (adds and is_open):
+            there = key in own
             said = f"{path} has a line already{'' if there else ' in a file before this one'}; this one is ignored."
             edit = Edit(line.start, line.end + 1 if line.end < len(source.text) else line.end, "")
             notes.problem(TWICE, line.start, path, said, "Keep one line per path.", *((edit,) if there else ()))
             continue
-        if len(fields) == 7 and _WRITES.fullmatch(fields[0]):
-            seen.add(path)
         inner = Notes()
         _one(line, fields, files, inner, context)
         if inner.problems:  # it writes nothing as it is
             inner.facts, inner.effects = [], []
+        inner.facts = [
+            replace(fact, turn=(key[0], turn)) if isinstance(fact, PoolFact) else fact for fact in inner.facts
+        ]
+        if owns:
+            context.tmpfiles[key] = turn, adds
+            _again(line, path, own.get(key), inner)
+            own[key] = inner
         notes.take(inner)
-    context.tmpfiles.update(seen)
     default = context.default_page_bytes or context.pmd_bytes
     pools = {(f.page_bytes or default, f.numa_node is None) for f in notes.facts if isinstance(f, PoolFact)}
     for size in sorted(size for size, is_total in pools if is_total and (size, False) in pools):
@@ -117,22 +131,35 @@ def read(source: Source, context: Context) -> Reading:
     return notes.reading(KIND, "tmpfiles.d file")
 
 
-def _files(path: str, context: Context) -> list[str]:
+def written(facts: Iterable[tuple[_FILE, PoolFact]]) -> list[tuple[_FILE, PoolFact]]:
+    """What the lines of all files write, in systemd's order: f+ and F first, then by the first line of a path."""
+    return sorted(facts, key=lambda one: one[1].turn)
+
+
+def _again(line: Line, path: str, before: Notes | None, now: Notes) -> None:
+    """A second line of a path that writes another count."""
+    counts = [{f.pages or 0 for f in one.facts if isinstance(f, PoolFact)} for one in (before or Notes(), now)]
+    earlier, later = (max(pages, default=None) for pages in counts)
+    if earlier is not None and later is not None and earlier != later:
+        said = f"{path} is written again: {later} replaces {earlier}."
+        now.problem(SHRUNK if 2 * later <= earlier else TWICE_SET, line.start, path, said, "Keep one line per path.")
+
+
+def _plain(text: str) -> str:
+    """With the escapes read that a count may have."""
+    return re.sub(r"\\(?:x([0-9a-fA-F]{2})|n)", lambda found: chr(int(found[1], 16)) if found[1] else "\n", text)
+
+
+def _files(path: str, context: Context, *, is_pattern: bool) -> list[str]:
     """The files about huge pages that a path names; one with wildcards, the pools that it matches."""
     if not re.search(r"[*?\[{]", path):
         return [path] if "huge" in path else []
-    patterns = [path]
-    while braces := re.search(r"\{([^{}]*)\}", patterns[0]):
-        words = braces[1].split(",")
-        if len(words) * len(patterns) > _MOST_PATTERNS:
-            return []
-        patterns = [one.replace(braces[0], word, 1) for one in patterns for word in words]
     nodes = [f"/sys/devices/system/node/node{node}" for node in context.numa_nodes or (0,)]
     folders = [
         f"{top}/hugepages/{sysfs_directory_name(s)}" for top in ("/sys/kernel/mm", *nodes) for s in context.sizes
     ]
     known = [*_POOLS, *(f"{folder}/nr_hugepages" for folder in folders)]
-    return [file for file in known if any(file.count("/") == p.count("/") and fnmatchcase(file, p) for p in patterns)]
+    return [file for file in known if is_pattern and matches(path, file)]
 
 
 def _one(line: Line, fields: list[str], files: list[str], notes: Notes, context: Context) -> None:
@@ -161,7 +188,7 @@ def _one(line: Line, fields: list[str], files: list[str], notes: Notes, context:
             fix = "Use /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages."
             notes.problem(DIRECTORY, line.start, path, said, fix)
         return
-    if found["file"] not in {"nr_hugepages", "nr_overcommit_hugepages", "demote", "demote_size"}:
+    if found["file"] not in {*_COUNTS, "nr_overcommit_hugepages", "demote", "demote_size"}:
         at = line.start + line.text.rindex(found["file"])
         said = f"{found['file']} cannot be written."
         fix = "Write nr_hugepages."
@@ -169,7 +196,8 @@ def _one(line: Line, fields: list[str], files: list[str], notes: Notes, context:
         return
     if argument is None:
         return
-    if not argument.strip().isdecimal():
+    plain = _plain(argument.strip())
+    if not re.fullmatch(r"\+?[0-9]{1,19}\n?", plain):
         digits = re.match(r"\d+", argument)
         at = line.start + line.text.rindex(argument)
         suffix = argument.strip()[len(digits[0]) :].strip() if digits else argument
@@ -179,7 +207,7 @@ def _one(line: Line, fields: list[str], files: list[str], notes: Notes, context:
         notes.problem(COUNT, line.start, argument, said, fix, *edits)
         return
     for each in filter(None, map(_PATH.match, files)):
-        _pool(line, each, int(argument), notes, context)
+        _pool(line, each, int(plain), notes, context)
 
 
 def _pool(line: Line, found: re.Match[str], pages: int, notes: Notes, context: Context) -> None:
@@ -189,7 +217,7 @@ def _pool(line: Line, found: re.Match[str], pages: int, notes: Notes, context: C
         online = ", ".join(str(one) for one in context.numa_nodes)
         notes.problem(NODE, line.start, found[0], f"NUMA node {node} is not online.", f"Use one of {online}.")
     size = _directory(line, found, notes, context)
-    if size is not None and found["file"] == "nr_hugepages":
+    if size is not None and found["file"] in _COUNTS:
         where = "in all NUMA nodes together" if node is None else f"on NUMA node {node}"
         notes.effects.append(f"asks for {counted_pages(pages, size)} ({format_bytes(pages * size)}) {where}")
         notes.facts.append(PoolFact(pages=pages, page_bytes=size, numa_node=node))
@@ -226,7 +254,7 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
 def _sysctl(line: Line, fields: list[str], file: str, notes: Notes, context: Context) -> None:
     """A count of the default page size, written where sysctl.d would write it."""
     argument = fields[6].strip() if len(fields) == 7 else ""
-    pages = count_of(argument)
+    pages = count_of(_plain(argument))
     if pages is None:
         said = f"{argument!r} is refused by the kernel." if argument else "The line has no value, so it writes nothing."
         notes.problem(

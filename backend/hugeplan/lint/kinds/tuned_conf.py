@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from hugeplan.lint.kernel.check import check_words, has_huge_page_words
 from hugeplan.lint.kinds import sysctl
 from hugeplan.lint.kinds.lines import Pair, pairs_of
-from hugeplan.lint.model import Context, Notes, Reading, Source, attention, wrong
+from hugeplan.lint.model import Context, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.memory.kernel_words import Word, words_of
 
 KIND: Final = "tuned_conf"
@@ -96,4 +97,6 @@ def _sysctls(text: str, notes: Notes, context: Context) -> None:
             lines.append(re.sub(r"[^\n]", " ", line))
         else:
             lines.append(line if inside else re.sub(r"[^\n]", " ", line))
-    notes.take(sysctl.read(Source("", "".join(lines)), context))
+    inner = sysctl.read(Source("", "".join(lines)), context)
+    made = sysctl.written((None, fact) for fact in inner.facts if isinstance(fact, PoolFact))
+    notes.take(replace(inner, facts=tuple(fact for _, fact in made[-1:])))

@@ -6,7 +6,7 @@ The replay itself, by kernel version, is in :mod:`kernel_replay`; the linter has
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,27 +72,40 @@ def boot_pools(
     return BootPools(boot.default_page_bytes, boot.pools, tuple(ignored))
 
 
-def after_write(
-    held: Mapping[int | None, int], numa_node: int | None, pages: int, nodes: Sequence[int]
+def after_writes(
+    held: Mapping[int | None, int], writes: Iterable[tuple[int | None, int]], nodes: Sequence[int]
 ) -> dict[int | None, int]:
-    """Pages by NUMA node once a count is written, for one node or (None) for all of ``nodes``, which have memory.
+    """Pages by NUMA node once counts are written, each for one node or (None) for all of ``nodes``, which have memory.
 
     Under None: pages of all nodes that have no count of their own; which one has how many is not certain. What stands
     stays: a total adds or frees the difference in turn over the nodes, of which any may be the first. At boot it is
     not certain at all: newer kernels reserve by several threads, and each gives its odd page to the first node.
     Source: mm/hugetlb.c set_max_huge_pages(), hugetlb_pages_alloc_boot_node().
     """
+    now, with_memory = dict(held), set(nodes)
+    if now.get(None) == 0:
+        del now[None]
+        now = {**dict.fromkeys(nodes, 0), **now}
+    for numa_node, pages in writes:
+        if numa_node is None:
+            now = _after_total(now, pages, nodes)
+        elif numa_node in with_memory:
+            open_nodes = len(with_memory.difference(now)) if None in now and numa_node not in now else 0
+            if open_nodes:
+                now[None] -= now[None] // open_nodes
+            if open_nodes == 1:
+                del now[None]
+            now[numa_node] = pages
+    return now
+
+
+def _after_total(held: Mapping[int | None, int], pages: int, nodes: Sequence[int]) -> dict[int | None, int]:
     now = dict(held)
-    if numa_node is not None:
-        open_nodes = [node for node in nodes if node not in held] if None in held else []
-        if numa_node in open_nodes:
-            now[None] -= now[None] // len(open_nodes)
-        if open_nodes == [numa_node]:
-            del now[None]
-        return now | ({numa_node: pages} if numa_node in nodes else {})
+    if len(nodes) == 1 or not pages:
+        return dict.fromkeys(nodes, pages)
+    if None in now:  # how many pages stand is not certain, so neither is what is added or freed
+        return {None: pages}
     left = pages - sum(now.values())
-    if len(nodes) == 1 or (left and None in now):
-        return {nodes[0] if len(nodes) == 1 else None: pages}
     while left:
         among = [node for node in nodes if left > 0 or now.get(node)]
         each = min([abs(left) // len(among), *(now[node] for node in among if left < 0)])
