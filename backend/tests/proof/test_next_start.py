@@ -9,7 +9,7 @@ import pytest
 from artifacts.samples import request_of
 from proof.test_checks import M2, good, server_of
 
-from hugeplan.planner.model import DatabaseInstance, Plan, PoolPlan, State
+from hugeplan.planner.model import MIB, DatabaseInstance, Plan, PoolPlan, State
 from hugeplan.planner.plan import plan
 from hugeplan.proof import Observation, Verdict, verify
 from hugeplan.proof.causes import Cause
@@ -57,6 +57,28 @@ def test_a_setting_that_was_counted_at_its_default_is_looked_at(
     verdict = verdict_of(*good(), AS_PLANNED | settings)
     text = " ".join(f"{f.title} {f.reason}" for f in verdict.findings if f.code == "verify_settings")
     assert (verdict.cause, said in text, bool(text)) == (cause, True, bool(said))
+
+
+@pytest.mark.parametrize(
+    ("now", "mapped_mib", "said"),
+    [
+        ({}, 0, ""),
+        ({"shared_buffers": "3GB"}, 0, "The plan counts with shared_buffers = 4GB, its server has 3GB (own.conf)."),
+        ({"shared_buffers": "5GB"}, 0, "asks for 2,6"),
+        ({}, 1024, ""),  # it still maps what it did before the plan's file was installed
+        ({"shared_preload_libraries": ""}, 0, "asks for "),
+    ],
+)
+def test_bytes_of_a_library_that_no_rule_knows_are_those_of_the_plan(
+    now: dict[str, str], mapped_mib: int, said: str
+) -> None:
+    """Found: 540 pages asked for, where 278 were planned and asked for: the running segment was of older settings."""
+    settings = AS_PLANNED | {"shared_preload_libraries": "pg_trgm"}
+    found, report = of_engine("postgresql", version="17", settings=settings, extension_bytes=60 * MIB)
+    server_of(report)["segments"][0]["bytes"] += mapped_mib * MIB
+    verdict = verdict_of(found, report, settings | now)
+    text = " ".join(f"{f.title} {f.reason}" for f in verdict.findings if f.code == "verify_settings")
+    assert (said in text, bool(text)) == (True, bool(said)), text
 
 
 def test_a_log_of_larger_files_is_counted_as_it_was_planned() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hugeplan.planner.demand import (
     ENGINES,
+    DemandContext,
     SettingKind,
     context_with_page_size,
     demand_of,
@@ -23,7 +24,7 @@ from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.findings import findings_by, pod_limit
 from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok, unknown, wrong
-from hugeplan.planner.model import Finding, InstancePlan, ObservedDatabase, ObservedSegment, Plan, State, Term
+from hugeplan.planner.model import Finding, InstancePlan, ObservedDatabase, Plan, State, Term
 from hugeplan.planner.observation.databases import as_instance
 from hugeplan.planner.observation.server_owners import port_of_key
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
@@ -47,6 +48,7 @@ SETTINGS = "verify_settings"
 """Does a server ask for the pages that the plan counts when it is started next? By the rule that counted them, with
 its configuration; asked where all of it could be read, and where its size is no share of memory."""
 MAPPED = "pages mapped"
+_LIBRARIES: Final = "shared_preload_libraries"
 _GROWS: Final = "and takes more as it grows"
 _SWITCHES: Final = ("huge_pages", "large_pages")
 MOST_LIMITS = 4
@@ -403,19 +405,32 @@ def _asked(observed: Observation, instance: InstancePlan, server: Server) -> int
     said = {name: str(one.get("value")) for name, one in (server.get("settings") or {}).items()}
     fixed = {name: value for name, value in (instance.counted_settings or {}).items() if name in FIXED}
     switches = {one.name: one.default or "" for one in rule.settings if one.name in _SWITCHES}
-    mapped = [(int(one.get("bytes") or 0), one.get("page_bytes")) for one in server.get("segments") or ()]
-    segments = tuple(ObservedSegment(bytes=whole, page_bytes=page) for whole, page in mapped)
     version, settings = server.get("version") or instance.demand.version, {**switches, **fixed, **said}
-    key, engine = instance.name, instance.engine
-    database = ObservedDatabase(key=key, engine=engine, version=version, settings=settings, segments=segments)
+    database = ObservedDatabase(key=instance.name, engine=instance.engine, version=version, settings=settings)
     try:
         now = as_instance(database, instance.name, context)
+        if _LIBRARIES in now.settings:
+            if instance.counted_settings is None:
+                return None
+            now = replace(now, extension_bytes=_library_bytes(instance, database, context))
         if now.unread_settings or rule.shares_memory(now) or (rule.shared_by and not is_sized(rule, now)):
             return None
         is_asked = size in rule.pool_use(now, context).page_sizes_bytes and rule.named_size(now) in {None, size}
         return demand_of(now, size, context).pages if is_asked else 0
     except PlannerError:
         return None
+
+
+def _library_bytes(instance: InstancePlan, server: ObservedDatabase, context: DemandContext) -> int:
+    """Bytes that the plan counts beyond the rule, for libraries that it does not know: measured when it was made.
+
+    What the server maps now tells nothing of them: that is of its settings at its start, which nobody reads.
+    """
+    demand, counted = instance.demand, dict(instance.counted_settings or {})
+    counted |= {item.name: item.value for item in demand.settings if item.name in counted}
+    counted |= {_LIBRARIES: server.settings[_LIBRARIES]}
+    planned = as_instance(replace(server, version=demand.version, settings=counted), instance.name, context)
+    return max(0, demand.segment_bytes - demand_of(planned, demand.page_bytes, context).segment_bytes)
 
 
 def _memlocks(pairs: Iterable[tuple[InstancePlan, Group]]) -> Iterable[Finding]:
