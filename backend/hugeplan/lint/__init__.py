@@ -138,9 +138,11 @@ def apply_edits(text: str, problems: Sequence[Problem]) -> str:
         done.add(problem.edits)
         for edit in problem.edits:
             taken.add(edit)
-    for edit in sorted(taken.edits, key=lambda e: (e.start, e.end), reverse=True):
-        text = text[: edit.start] + edit.text + text[edit.end :]
-    return text
+    parts, end = [], 0
+    for edit in sorted(taken.edits, key=lambda e: (e.start, e.end)):
+        parts += [text[end : edit.start], edit.text]
+        end = max(end, edit.end)
+    return "".join([*parts, text[end:]])
 
 
 class _Taken:

@@ -92,6 +92,33 @@ def test_alternatives_in_braces_do_not_multiply(braces: str) -> None:
     assert seconds(f"w /sys/kernel/mm/{braces}/nr_hugepages - - - - 4\n") < NEGLIGIBLE_SECONDS
 
 
+PAGES = "hugepages/hugepages-2048kB/nr_hugepages - - - -"
+LINES: dict[str, Callable[[int], str]] = {
+    "paths": lambda n: f"w /huge{n} - - - - 1\n",
+    "nodes": lambda n: f"w /sys/devices/system/node/node{n}/{PAGES} 1\n",
+    "patterns": lambda n: f"w /sys/{{kernel/mm,devices/system/node/node*{n}}}/{PAGES} 1\n",
+    "sysctl patterns": lambda n: f"vm.nr_*s{'*' * (n % 9)} = {n}\n",
+    "static": lambda n: f'[settings.kernel.hugepages.static."{n}Mi"]\ncount = "{n}"\n',
+    "not static": lambda n: f'[settings.kernel.hugepages."{n}Mi"]\ncount = "{n}"\n',
+    "static without a count": lambda n: f'[settings.kernel.hugepages.static."{n}Mi"]\n"count" = {n}\n',
+}
+
+
+@pytest.mark.parametrize("what", LINES)
+def test_lines_that_all_differ_are_not_compared_with_each_other(what: str) -> None:
+    small, large = ("".join(map(LINES[what], range(many))) for many in (1_500, 6_000))
+    for _ in range(TRIES):
+        growth = seconds(large, 2) / seconds(small, 2)
+        if growth < MOST_GROWTH:
+            break
+    assert growth < MOST_GROWTH, f"{growth:.1f} times"
+
+
+@pytest.mark.parametrize("braces", ["{" * 40_000, "{a" * 40_000 + "}" * 40_000, "{" + "," * 40_000 + "}"])
+def test_braces_without_end_are_read_once(braces: str) -> None:
+    assert seconds(f"w /sys/kernel/mm/huge{braces}/nr_hugepages - - - - 4\n", 3) < NEGLIGIBLE_SECONDS
+
+
 POOL = Source("90.conf", "vm.nr_hugepages = 100\n")
 
 

@@ -35,6 +35,9 @@ SYSCTL_COUNT: Final = wrong(
     "A sysctl's value is a string of digits.",
     "Bottlerocket documentation, settings.kernel.sysctl",
 )
+_HEADER: Final = re.compile(r'\b(?P<table>hugepages|static)\.("?)(?P<name>[^"\]\s.]{1,64}+)\2[ \t]*+\]')
+_NEAR: Final = 1_000
+"""Characters behind a table's header in which its count is looked for."""
 
 
 def detects(source: Source) -> bool:
@@ -51,12 +54,15 @@ def read(source: Source, context: Context) -> Reading:
         raise ValueError(f"not TOML: {error}") from error
     kernel = _table(document, "settings", "kernel")
     static = _table(kernel, "hugepages", "static")
+    headers: dict[str, re.Match[str]] = {}
+    for header in _HEADER.finditer(source.text):
+        headers.setdefault(f"{header['table']}.{header['name']}", header)
     for name in _table(kernel, "hugepages"):
         if name != "static":
-            _not_static(source.text, name, notes)
+            _not_static(headers.get(f"hugepages.{name}"), name, notes)
     for name, value in static.items():
         if isinstance(value, Mapping):
-            _static(source.text, name, value, notes, context)
+            _static(source.text, headers.get(f"static.{name}"), name, value, notes, context=context)
     sysctls = _table(kernel, "sysctl")
     for name in ("vm/nr_hugepages", "vm.nr_hugepages"):
         if name in sysctls:
@@ -77,13 +83,16 @@ def _reserved(text: str, kubernetes: Mapping[str, Any], notes: Notes) -> None:
     """Huge pages in memory-manager-reserved-memory, which becomes the kubelet's reservedMemory."""
     if kubernetes.get("memory-manager-policy") != "Static":
         return
+    places: dict[str, int] = {}
+    for found in re.finditer(r"hugepages-\w++", text):
+        places.setdefault(found[0], found.start())
     for node, entry in _table(kubernetes, "memory-manager-reserved-memory").items():
         names = [name for name in entry if name.startswith("hugepages-")] if isinstance(entry, Mapping) else []
         if isinstance(entry, Mapping) and entry.get("enabled", True):
             for name in names:
                 said = f"NUMA node {node} reserves {name} of {entry[name]}; the kubelet compares it with 0 and ends."
                 fix = "Leave it out; reserve the pages by leaving them out of the pods' limits."
-                notes.problem(PAGES_OF_NUMA, max(text.find(name), 0), name, said, fix)
+                notes.problem(PAGES_OF_NUMA, places.get(name, 0), name, said, fix)
 
 
 def _as_static(boot: Mapping[str, Any]) -> str:
@@ -112,8 +121,7 @@ def _table(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     return here if isinstance(here, Mapping) else {}
 
 
-def _not_static(text: str, name: str, notes: Notes) -> None:
-    header = re.search(rf'\bhugepages\.("?){re.escape(name)}\1\s*\]', text)
+def _not_static(header: re.Match[str] | None, name: str, notes: Notes) -> None:
     right = f'hugepages.static."{name}"]'
     edits = () if header is None else (Edit(header.start(), header.end(), right),)
     said = f"Bottlerocket has no setting kernel.hugepages.{name}: it refuses the settings, and nothing is reserved."
@@ -121,8 +129,9 @@ def _not_static(text: str, name: str, notes: Notes) -> None:
     notes.problem(STATIC, 0 if header is None else header.start(), f"hugepages.{name}", said, fix, *edits)
 
 
-def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, context: Context) -> None:
-    header = re.search(rf'static\.("?){re.escape(name)}\1\s*\]', text)
+def _static(
+    text: str, header: re.Match[str] | None, name: str, value: Mapping[str, Any], notes: Notes, *, context: Context
+) -> None:
     at = 0 if header is None else header.start()
     size = page_bytes_of("hugepages-" + name)
     if size is None or size not in context.sizes:
@@ -134,7 +143,7 @@ def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, contex
         size = None if meant is None else page_bytes_of("hugepages-" + meant)
     count = value.get("count")
     if not isinstance(count, str) or not count.isdecimal():
-        place = re.compile(r"count\s*=\s*(\S+)").search(text, at)
+        place = re.compile(r"count[ \t]*+=[ \t]*+(\S+)").search(text, at, at + _NEAR)
         digits = str(count).strip()
         edits = (Edit(place.start(1), place.end(1), f'"{digits}"'),) if place and digits.isdecimal() else ()
         right = edits[0].text if edits else '"200", a string of digits'
