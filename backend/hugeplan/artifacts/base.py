@@ -93,15 +93,12 @@ def flaw(artifact: Artifact) -> str | None:
         return f"the kind {quoted(artifact.kind)} is not lower-case letters, digits, - and _"
     if not _FILE_NAME.fullmatch(artifact.filename):
         return f"{artifact.kind}: the file name {quoted(artifact.filename)} is not one of letters, digits, . - and _"
-    texts = (
-        artifact.content, artifact.install, artifact.verify, artifact.rollback, artifact.summary, artifact.avoid_when,
-        artifact.path or "", artifact.media_type,
-    )  # fmt: skip
-    for text in texts:
-        for line in text.split("\n"):
-            if not line.replace("\t", " ").isprintable():
-                bad = next(c for c in line if not c.isprintable() and c != "\t")
-                return f"{artifact.kind}: the file holds the character U+{ord(bad):04X}"
+    of_lines = (artifact.content, artifact.install, artifact.verify, artifact.rollback)
+    lines = [line.replace("\t", " ") for text in of_lines for line in text.split("\n")]
+    for line in (*lines, artifact.summary, artifact.avoid_when, artifact.path or "", artifact.media_type):
+        if not line.isprintable():
+            bad = next(c for c in line if not c.isprintable())
+            return f"{artifact.kind}: the file holds the character U+{ord(bad):04X}"
     return None
 
 

@@ -12,9 +12,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
+from functools import cache
 from hashlib import sha256
 from ipaddress import ip_address
 from itertools import count
+from operator import is_
 from typing import Any, Final, TypeVar, cast
 
 from hugeplan.planner.errors import shown_value
@@ -37,6 +39,7 @@ _ANSIBLE_WORDS: Final = frozenset({"all", "ungrouped", "localhost"})
 #: A setting's name and value, as the planner's engines write them: nothing that a shell, SQL or an option file reads.
 _SETTING_NAME: Final = re.compile(r"[A-Za-z0-9_.:+/-]{1,128}")
 _SETTING_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=%@*-]*(?: [A-Za-z0-9_.,:+/=%@*-]+)*")
+_NO_TEXTS: Final = frozenset({int, float, bool, type(None)})
 _COMMENT_OF_SQL: Final = re.compile(r"[^A-Za-z0-9 ,._:/()%+=]")
 
 
@@ -139,26 +142,31 @@ def tamed(plan: Plan, request: PlanRequest) -> tuple[Plan, PlanRequest]:
     """Both as renderers take them: every text printable and on one line, the mode of THP one that the kernel has."""
     thp = request.node.thp_enabled
     node = replace(request.node, thp_enabled=thp if thp in {"always", "madvise", "never"} else None)
-    return (
-        replace(plan, headline=printable(plan.headline, 2000), instances=_printable(plan.instances)),
-        replace(request, node=node, databases=_printable(request.databases)),
-    )
+    return _printable(plan), _printable(replace(request, node=node))
 
 
 def _printable(value: T) -> T:
-    """``value`` with every text in it printable: of tuples, mappings and dataclasses, however deep."""
+    """``value`` with every text in it printable: of tuples, mappings and dataclasses, however deep. What is printable
+    stays the same object: some fields do not count where two are compared.
+    """
     if type(value) is str:  # not a StrEnum, whose members are ours
         return cast(T, printable(cast(str, value), 2000))
     if isinstance(value, tuple):
-        return tuple(_printable(item) for item in value)  # type: ignore[return-value]
+        items = tuple(map(_printable, value))
+        return value if all(map(is_, items, value)) else items  # type: ignore[return-value]
     if isinstance(value, Mapping):
-        return {_printable(key): _printable(item) for key, item in value.items()}  # type: ignore[return-value]
-    if is_dataclass(value) and not isinstance(value, type):
-        own = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        new = ((name, item, _printable(item)) for name, item in own.items())
-        changed = {name: shown for name, item, shown in new if shown != item}
-        return replace(value, **changed) if changed else value
-    return value
+        own = {_printable(key): _printable(item) for key, item in value.items()}
+        is_same = all(map(is_, (*own, *own.values()), (*value, *value.values())))
+        return value if is_same else own  # type: ignore[return-value]
+    given = ((name, getattr(value, name)) for name in _fields_of(type(value)))  # type: ignore[arg-type]
+    shown = {name: (item, _printable(item)) for name, item in given if type(item) not in _NO_TEXTS}
+    changed = {name: new for name, (item, new) in shown.items() if new is not item}
+    return replace(value, **changed) if changed else value  # type: ignore[type-var]
+
+
+@cache
+def _fields_of(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind) if each.init) if is_dataclass(kind) else ()
 
 
 def sql_comment(text: str) -> str:

@@ -12,8 +12,8 @@ import sys
 import time
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,23 @@ from hypothesis import strategies as st
 from hugeplan.artifacts import Artifact, Platform, refused, render
 from hugeplan.artifacts.base import flaw
 from hugeplan.artifacts.bundle import as_zip, bundle
+from hugeplan.artifacts.engines.common import service_of
 from hugeplan.artifacts.outside import folder_name, is_plain_host
 from hugeplan.cli import main
 from hugeplan.cli.terminal import tame
 from hugeplan.planner.errors import PlannerError, UnknownSettingError
-from hugeplan.planner.model import GIB, DatabaseInstance, Meminfo, NodeSample, ObservedDatabase, Plan, PlanRequest
+from hugeplan.planner.model import (
+    GIB,
+    DatabaseInstance,
+    Meminfo,
+    NodeSample,
+    ObservedDatabase,
+    ObservedHugetlbLimit,
+    ObservedUnit,
+    Plan,
+    PlanRequest,
+    SettingAdvice,
+)
 from hugeplan.planner.plan import plan
 
 MARK = "hugeplan_was_here"
@@ -193,6 +205,94 @@ def running(request: PlanRequest, more: Callable[[DatabaseInstance], dict[str, s
         replace(d, runs_as=str(i), settings={**d.settings, **more(d)}) for i, d in enumerate(request.databases)
     )
     return replace(request, databases=databases, sample=NodeSample(memory=memory, databases=servers, processes=()))
+
+
+#: Ends a line for whoever reads it; what follows would be a line of its own.
+BREAK = f"\n{MARK} a\r\n{MARK} b\x0b{MARK} c\u2028{MARK} d\u0085{MARK} e"
+#: Units of servers of every kind, where a report may say any text.
+UNITS = (
+    "systemd:{}.service", "systemd:mysqld@{}.service", "systemd:postgresql@{}.service", "systemd:{}patroni.service",
+    "systemd:a/{}.service", "container:{}", "cgroup:/{}", "{}",
+)  # fmt: skip
+#: The planner's own words, and names that have no file at all where they are not what they should be.
+NOT_TEXTS = {"engine", "arch", "provider", "reserve_at", "stateful_set", "container", "operator_object", "node"}
+
+
+def broken(value: Any, at: str = "") -> Any:
+    """``value`` with a line break in every text of it."""
+    if type(value) is str:
+        return f"{value[: len(value) // 2]}{BREAK}{value[len(value) // 2 :]}"
+    if isinstance(value, tuple):
+        return tuple(broken(item, at) for item in value)
+    if isinstance(value, Mapping):
+        return {key if at == "settings" else broken(key): broken(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type | SettingAdvice):
+        names = [each.name for each in fields(value) if each.name not in NOT_TEXTS]
+        return replace(value, **{name: broken(getattr(value, name), name) for name in names})
+    if isinstance(value, SettingAdvice):  # its name and value are refused
+        return replace(value, reason=broken(value.reason))
+    return value
+
+
+def began_by(text: str) -> list[str]:
+    """The lines that a report began, also those that stand behind a comment's mark or in a list."""
+    return [line for line in text.splitlines() if line.lstrip(" #-*|>\t").startswith(MARK)]
+
+
+def seen(request: PlanRequest, unit: str, *, source: str = "postgresql.conf") -> PlanRequest:
+    """The request over servers of this unit that have one setting less, which a file changes."""
+    found = running(request, lambda _: {})
+    assert found.sample is not None
+    assert found.sample.databases is not None
+    limits = (ObservedHugetlbLimit(page_bytes=2**21, counter="usage", limit_bytes=GIB, cgroup_path="/a"),)
+    servers = tuple(
+        replace(
+            one, unit=unit, port=5432, settings=dict([*one.settings.items()][1:]),
+            sources=dict.fromkeys([*one.settings, "huge_pages", "large_pages"], source),
+            hugetlb_limits=limits,
+        )
+        for one in found.sample.databases
+    )  # fmt: skip
+    units = (ObservedUnit(key=unit, kind="service", name="x", cgroup_path="/x"),)
+    return replace(found, sample=replace(found.sample, databases=servers, units=units))
+
+
+@pytest.mark.parametrize("source", ["postgresql.conf", "postgresql.auto.conf", "command line"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_text_of_a_report_begins_a_line_of_a_file_or_a_command(unit: str, source: str) -> None:
+    """Over all kinds, in the files, the commands, README.md and the scripts."""
+    for request in EVERYTHING:
+        own = seen(request, unit.format("own"), source=source)
+        found = planned(own)
+        if found is None:
+            continue
+        hostile = replace(own, sample=broken(own.sample), databases=broken(own.databases), tenants=broken(own.tenants))
+        alone = [seen(request, unit.format(f"x{text}"), source=source) for text in (f"\n{MARK}\n#", BREAK)]
+        for result, asked in (*((found, each) for each in alone), (broken(found), hostile)):
+            files = render(result, asked, force=True)
+            assert files
+            texts = [text for one in files for text in asdict(one).values() if isinstance(text, str)]
+            texts += [one.text for one in bundle(result.node, result.headline, files)]
+            assert [line for text in texts for line in began_by(text)] == []
+
+
+def test_the_lines_that_a_report_began_are_found() -> None:
+    """The proof above can fail."""
+    for text in (f"# a{BREAK}", f"    # a\n    {MARK}", f"a\n#   {MARK}"):
+        assert began_by(text)
+
+
+@pytest.mark.parametrize(
+    ("unit", "service"),
+    [
+        ("systemd:mysql@a\\x2db.service", "mysql@a\\x2db.service"), ("systemd:a:b_c-1.service", "a:b_c-1.service"),
+        ("systemd:a\nb.service", None), ("systemd:a b.service", None), ("systemd:é.service", None),
+        ("systemd:a'b.service", None), ("systemd:user@1000.service", None), ("systemd:a/b.service", None),
+        ("systemd:.service", None), ("systemd:" + "a" * 300 + ".service", None), ("systemd:a.service\n", None),
+    ],
+)  # fmt: skip
+def test_a_unit_has_a_name_that_systemd_gives(unit: str, service: str | None) -> None:
+    assert service_of(unit) == service
 
 
 AS_IT_RUNS = [all_files(running(request, lambda _: {})) for request in EVERYTHING]
@@ -458,6 +558,7 @@ def test_a_bundle_stays_in_its_folder(name: str) -> None:
         {"filename": "../../etc/cron.d/x"}, {"filename": "/etc/passwd"}, {"filename": "..", }, {"filename": "a/b"},
         {"filename": ""}, {"filename": "a\nb"}, {"kind": "../x"}, {"kind": "a/b"}, {"content": "a\u2028b"},
         {"content": "a\u0085b"}, {"verify": "true\x1b[2J"}, {"path": "/etc/\u202ex"}, {"install": "x\x00y"},
+        {"summary": "a\nb"}, {"avoid_when": "a\nb"}, {"path": "/etc/x\ny"}, {"media_type": "text/plain\nx"},
     ],
 )  # fmt: skip
 def test_a_file_of_a_plan_document_is_asked_too(tmp_path: Path, changed: dict[str, str], capsys: Any) -> None:

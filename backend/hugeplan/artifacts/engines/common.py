@@ -22,6 +22,7 @@ from hugeplan.planner.units import format_postgresql_bytes
 from hugeplan.recognition.operators import patched
 
 Write = Callable[[str, DatabaseInstance, InstancePlan, tuple[SettingAdvice, ...]], Artifact]
+_MOST_OF_A_UNIT: Final = 255
 FREE_FALLS = "grep -E '^HugePages_(Total|Free|Rsvd)' /proc/meminfo  # free must fall when the server starts"
 
 
@@ -76,9 +77,11 @@ def _other_size(planned: InstancePlan, now: Mapping[str, str]) -> tuple[SettingA
 
 
 def service_of(unit: str) -> str | None:
-    """The system's service of a unit's key; a unit of a user's own manager is none, whatever its name."""
-    found = re.fullmatch(r"systemd:(?!user@)([^/]+\.service)", unit)
-    return found[1] if found else None
+    """The system's service of a unit's key; a unit of a user's own manager is none, whatever its name. Nor is what
+    systemd gives no unit for a name (``unit_name_is_valid``).
+    """
+    found = re.fullmatch(r"systemd:(?!user@)([A-Za-z0-9:_.\\@-]+\.service)", unit)
+    return found[1] if found and len(found[1]) <= _MOST_OF_A_UNIT else None
 
 
 def left_to_a_person(file: Artifact, unit: str, summary: str, verify: str) -> Artifact:
