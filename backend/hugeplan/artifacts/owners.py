@@ -54,11 +54,13 @@ def saved_once(get: str, ours: Mapping[str, Any], *names: str | None, nulls: boo
     patch of them. It lies beside the folders of the steps, as the next plan may give a step another folder.
 
     All else of the object stays as it is then. A field that was not there is null, which takes it away, or left out,
-    which does where the fields' owner applies it. Used, the file goes, so that the next install saves anew.
+    which does where the fields' owner applies it. Used, the file goes, so that the next install saves anew. Until all
+    of it is written it has another name: half of it would be the way back for good.
     """
     template = shlex.quote(_VALUE + _standing(ours, (), nulls=nulls))
     file = f"../{slug('/'.join(name or '' for name in names))}-fields-before.yaml"
-    return f"test -s {file} || {get} -o go-template={template} > {file} && test -s {file} &&\n", file
+    steps = (f"{get} -o go-template={template} > {file}.part", *(f"{word} {file}.part" for word in ("test -s", "sync")))
+    return f"{{ test -s {file} || {{ {' && '.join(steps)} && mv {file}.part {file}; }}; }} &&\n", file
 
 
 def _standing(ours: Any, at: tuple[str, ...], *, nulls: bool) -> str:

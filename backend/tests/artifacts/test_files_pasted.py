@@ -620,3 +620,44 @@ def test_lines_that_are_gone_are_said(tmp_path: Path) -> None:
     done = subprocess.run(["/bin/sh", tmp_path / "program", *words], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"{auto} sets none of huge_pages|shared_buffers" in done.stderr
+
+
+#: kubectl and oc: the first read of an object's fields ends as the file ``how`` says.
+_CLUSTER = """#!/bin/sh
+case "$*" in
+*go-template*) printf '# before the install\\n' && . ./how && printf '{"spec": %s}\\n' "$(cat state)" ;;
+*) echo new > state ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("how", ["kill -9 $PPID $$", "exit 1", "echo half; exit 1"])
+def test_what_stood_in_an_object_is_kept_whole_or_not_at_all(tmp_path: Path, how: str) -> None:
+    """A half file would be taken for the state before: the object would never get it back."""
+    for name in ("kubectl", "oc"):
+        (tmp_path / name).write_text(_CLUSTER)
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    patches = [a for a in FILES if "-fields-before.yaml" in a.rollback and not a.install.startswith("#")]
+    assert {"performance_profile", "statefulset_patch", "cloudnative_pg"} <= {a.kind for a in patches}
+    for at, artifact in enumerate(patches):
+        step = tmp_path / f"{at}" / "1-step"
+        step.mkdir(parents=True)
+        state = step / "state"
+
+        def kept(step: Path = step) -> list[str]:
+            return [path.read_text() for path in step.parent.glob("*-fields-before.yaml")]
+
+        def shell(commands: str, how: str, step: Path = step) -> int:
+            (step / "how").write_text(how)
+            return subprocess.run(["/bin/sh", "-c", commands], cwd=step, env=environment, check=False).returncode
+
+        state.write_text("old\n")
+        assert shell(artifact.install, how) != 0
+        assert (kept(), state.read_text()) == ([], "old\n")
+        for _ in range(2):
+            assert shell(artifact.install, ":") == 0
+            assert kept() == ['# before the install\n{"spec": old}\n']
+            assert state.read_text() == "new\n"
+        assert shell(artifact.rollback, ":") == 0
+        assert not list(step.parent.glob("*-before*"))
