@@ -20,9 +20,11 @@ _REPLACED = (
 )
 _ENTRIES = (
     'for image in "/usr/lib/modules/$(uname -r)/vmlinuz" "/boot/vmlinuz-$(uname -r)"; do\n'
-    '  if test -e "$image"; then kernel-install add "$(uname -r)" "$image" || exit 1; break; fi\n'
-    "done"
+    '  if test -e "$image"; then break; fi\n'
+    "done\n"
+    'kernel-install add "$(uname -r)" "$image" || exit 1'  # it says which image is not there
 )
+_NO_ROOT = 'echo "the node booted with a root=, $now has none: it is left as it is" >&2; exit 1'
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -33,7 +35,8 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     names = " ".join(parameters(plan, request).split())
     content = f"{names}\n"
     # The file has no comments: a word says whose it is. With a point in its name the kernel takes it for a module's.
-    new = f'"$(grep -v "^#" {FILENAME}) hugeplan.files={mark(content)} $rest"'
+    new = f'"$words hugeplan.files={mark(content)} $rest"'
+    others = f'{{ for (i = 1; i <= NF; i++) if ($i ~ /^({_REPLACED})=/) continue; else printf "%s ", $i }}'
     yield Artifact(
         kind="systemd_boot",
         filename=FILENAME,
@@ -44,9 +47,11 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             # In a subshell: its variables are none of whoever pastes them.
             f"(\nnow={CMDLINE}\n"
             "test -e $now || now=/proc/cmdline\n"
-            f"rest=$(tr -s ' \\n' '\\n\\n' < $now | grep -Ev '^({_REPLACED})=' | tr '\\n' ' ')\n"
+            # One program each, whose failure is seen: a node does not boot by half of its words.
+            f"words=$(grep -v '^#' {FILENAME}) && rest=$(awk '{others}' $now) || exit 1\n"
+            f'case " $rest" in *" root="*) ;; *) if grep -qE "(^| )root=" /proc/cmdline; then {_NO_ROOT}; fi ;; esac\n'
             # In front: what comes behind -- is for init.
-            f"echo {new} | {put('/dev/stdin', CMDLINE, content)} || exit 1\n{_ENTRIES}\n) &&\nreboot"
+            f"printf '%s\\n' {new} | {put('/dev/stdin', CMDLINE, content)} || exit 1\n{_ENTRIES}\n) &&\nreboot"
         ),
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
         rollback=put_back(CMDLINE, content, f"(\n{_ENTRIES}\n)", last="reboot"),

@@ -24,6 +24,7 @@ from artifacts.samples import here, rendered, request_of
 from artifacts.test_kinds import needs, run
 
 from hugeplan.artifacts import KINDS, Artifact, Platform, render
+from hugeplan.artifacts.base import mark
 from hugeplan.artifacts.bundle import bundle
 from hugeplan.artifacts.kernel_command_line import parameters
 from hugeplan.planner.memory.kernel_replay import replay
@@ -215,6 +216,57 @@ def test_kernel_install_writes_an_entry_with_the_words_and_the_way_back_restores
     shell(artifact.rollback)
     assert ((settings / "cmdline").read_text() if before is not None else None) == before
     assert (settings / "cmdline").exists() == (before is not None)
+
+
+@pytest.mark.parametrize(
+    ("fails", "now", "booted", "result"),
+    [
+        ("", "root=/dev/sda1 ro quiet\n", "root=/dev/sda1 ro", "root=/dev/sda1 ro quiet"),
+        ("", "quiet\n", "quiet", "quiet"),
+        ("", "hugepages=4\n", "quiet", ""),
+        ("", None, "BOOT_IMAGE=/x root=/dev/sda1 ro", "root=/dev/sda1 ro"),
+        ("", "quiet\n", "ro root=/dev/sda1", None),
+        ("", "", "root=/dev/sda1", None),
+        ("cd", "root=/dev/sda1 ro\n", "root=/dev/sda1", None),
+        ("image", "root=/dev/sda1 ro\n", "root=/dev/sda1", None),
+        *((program, "root=/dev/sda1 ro\n", "root=/dev/sda1", None) for program in ("tr", "grep", "awk", "sed")),
+    ],
+)
+def test_no_part_of_the_command_line_that_failed_is_booted(
+    tmp_path: Path, fails: str, now: str | None, booted: str, result: str | None
+) -> None:
+    """A node would reboot with the words of the plan alone, or without them."""
+    request = request_of("postgresql")
+    (artifact,) = (a for a in render(plan(request), request, Platform.SYSTEMD_BOOT) if a.kind == "systemd_boot")
+    step, line, own = tmp_path / "step", tmp_path / "cmdline", tmp_path / "bin"
+    for folder in (step, own):
+        folder.mkdir()
+    written(artifact, step)
+    (tmp_path / "booted").write_text(f"{booted}\n")
+    if now is not None:
+        line.write_text(now)
+    (tmp_path / "vmlinuz").write_text("a kernel")
+    programs = {"kernel-install": 'test -e "$3" || exit 1', "reboot": f": > {tmp_path}/rebooted"}
+    if fails not in {"", "cd", "image"}:
+        programs[fails] = "cat > /dev/null; printf 'half '; exit 1"
+    for name, text in programs.items():
+        (own / name).write_text(f"#!/bin/sh\n{text}\n")
+        (own / name).chmod(0o755)
+    image = tmp_path / ("none" if fails == "image" else "vmlinuz")
+    commands = here(artifact.install).replace("/etc/kernel/cmdline", str(line)).replace("/boot/vmlinuz-", f"{image}#")
+    commands = commands.replace("/proc/cmdline", str(tmp_path / "booted")).replace("#$(uname -r)", "")
+    words = ["env", f"PATH={own}:{os.environ['PATH']}", "/bin/sh", "-c", commands]
+    done = run(*words, cwd=tmp_path if fails == "cd" else step)
+    is_done = (done.returncode == 0, (tmp_path / "rebooted").exists())
+    planned = f"{artifact.content.splitlines()[-1]} hugeplan.files={mark(artifact.content)}"
+    if result is not None:
+        assert is_done == (True, True), done.stderr
+        assert line.read_text().split() == [*planned.split(), *result.split()]
+    elif fails in {"tr", "grep", "awk", "sed"} and is_done[0]:  # a program that is not used
+        assert line.read_text().split() == [*planned.split(), *(now or "").split()]
+    else:
+        assert is_done == (False, False)
+        assert fails == "image" or (line.read_text() if line.exists() else None) == now
 
 
 @pytest.mark.parametrize(("regions", "memory"), [("", "AUTOMATIC(51200)"), ("*", "2000000")])
