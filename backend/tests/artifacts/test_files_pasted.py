@@ -320,7 +320,7 @@ def test_what_reserves_pages_stays_until_its_follower_is_in_place(tmp_path: Path
         (tmp_path / "own" / name).write_text("quiet\n")
     install = grub.install.replace('"/boot/', f'"{tmp_path}/own/boot/')
     assert paste(tmp_path, grub, "") is None
-    for name in ("uname", "head"):
+    for name in ("awk", "uname", "head"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
     (tmp_path / "bin" / fails).write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "bin" / fails).chmod(0o755)
