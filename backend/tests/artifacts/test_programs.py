@@ -296,6 +296,40 @@ def test_db2s_way_back_is_what_the_server_had(tmp_path: Path, regions: str, memo
     assert not list(tmp_path.glob("before-*"))
 
 
+@pytest.mark.parametrize("how", ["kill -9 $PPID $$", "echo half; exit 4"])
+@pytest.mark.parametrize("at", range(1, 9))
+def test_db2s_way_back_is_kept_whole_or_not_at_all(tmp_path: Path, at: int, how: str) -> None:
+    """The install ends at its program of this number, and is pasted again."""
+    counts = 'echo >> calls; if [ "$(wc -l < calls)" = "$(cat at)" ]; then . ./how; fi; '
+    answers = {
+        "db2set": 'if [ "$1" = -all ]; then sed "s/^/[i] /" reg; else echo "$1" | grep -v "=$" > reg; fi; :',
+        "db2": 'case $1 in get) cat cfg;; *) echo " Memory (4KB) ($7) = $8" > cfg;; esac',
+        "sync": ":", "mv": 'exec /bin/mv "$@"', "db2stop": ":", "db2start": ":",
+    }  # fmt: skip
+    for name, text in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{counts}{text}\n")
+        (tmp_path / name).chmod(0o755)
+    had = ("DB2_LARGE_PAGE_MEM=*\n", " Memory (4KB) (DATABASE_MEMORY) = AUTOMATIC(51200)\n")
+    for name, text in zip(("reg", "cfg", "how", "at"), (*had, how, f"{at}"), strict=True):
+        (tmp_path / name).write_text(text)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "DB": "shop"}
+    artifact = rendered(request_of("db2"))[1]["db2_settings"]
+    written(artifact, tmp_path)
+
+    def shell(commands: str) -> int:
+        words = ["/bin/sh", "-ec", commands]
+        return subprocess.run(words, env=environment, cwd=tmp_path, check=False, timeout=60).returncode
+
+    install = artifact.install.replace("DB=name ", "")
+    shell(install)
+    (tmp_path / "at").write_text("0")
+    assert shell(install) == 0
+    assert shell(artifact.rollback) == 0
+    assert (tmp_path / "reg").read_text() == had[0]
+    assert (tmp_path / "cfg").read_text() == " Memory (4KB) (DATABASE_MEMORY) = AUTOMATIC\n"
+    assert not list(tmp_path.glob("before-*"))
+
+
 def test_systemd_accepts_the_drop_in_beside_a_unit(tmp_path: Path) -> None:
     program = needs("systemd-analyze")
     _, files = rendered(request_of("oracle"))
