@@ -530,13 +530,40 @@ def test_each_oracle_has_a_way_back_of_its_own() -> None:
         ]
         for size in ("4G", "5G")
     )
-    _, kept, *_ = own.content.splitlines()
-    assert re.fullmatch(r"CREATE PFILE='before-hugeplan-@-\w+\.ora' FROM SPFILE;", kept)
+    (kept,) = re.findall(r"before-hugeplan-@-\w+\.ora", own.content)
     assert kept not in other.content, "a second plan keeps the first one's way back"
     words = ["/bin/sh", "-c", own.rollback.partition("| sqlplus")[0]]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    back = f"CREATE SPFILE FROM PFILE={kept.split('=')[1].split()[0]};"
-    assert done.stdout.splitlines() == ["SHUTDOWN IMMEDIATE", back, "STARTUP"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    # What cannot be read ends it while the instance runs; what is stopped starts again whatever comes.
+    assert said[:2] == ["WHENEVER SQLERROR EXIT FAILURE", f"CREATE SPFILE='{kept}.read' FROM PFILE='{kept}';"]
+    assert said[2:4] == ["WHENEVER SQLERROR CONTINUE", "SHUTDOWN IMMEDIATE"]
+    assert said[4:] == [f"CREATE SPFILE FROM PFILE='{kept}';", "STARTUP"]
+
+
+def test_oracles_parameters_of_before_are_kept_once() -> None:
+    """Oracle overwrites a PFILE: a second paste kept the plan's own parameters as those of before."""
+    own = DatabaseInstance(name="one", engine="oracle", settings={"sga_max_size": "4G"})
+    file = rendered(request_of(own))[1]["oracle_parameters"]
+    lines = [line for line in file.content.splitlines() if not line.startswith("--")]
+    assert lines[0] == "WHENEVER SQLERROR EXIT FAILURE"
+    block = " ".join(lines[: lines.index("/")])
+    found = re.fullmatch(
+        r".* SELECT MAX\(update_comment\) INTO marks FROM v\$spparameter WHERE name = 'use_large_pages';"
+        r" +IF INSTR\(NVL\(marks, '-'\), '(\w{16})'\) = 0 THEN"
+        r" +EXECUTE IMMEDIATE 'CREATE PFILE=''before-hugeplan-@-(\w{16})\.ora'' FROM SPFILE';"
+        r" +marks := SUBSTR\('hugeplan (\w{16}) ' \|\| REPLACE\(marks, CHR\(39\)\), 1, 200\); +END IF;"
+        r" +EXECUTE IMMEDIATE 'ALTER SYSTEM SET use_large_pages = ONLY COMMENT = ''' \|\| marks"
+        r" \|\| ''' SCOPE = SPFILE'; END;",
+        block,
+    )
+    assert found is not None, block
+    assert len(set(found.groups())) == 1
+    rest = lines[lines.index("/") + 1 :]
+    assert not [line for line in rest if "use_large_pages" in line or "CREATE" in line]
+    # A parameter that was not set is no failure (ORA-32010); all else ends the file.
+    may_fail = rest.index("ALTER SYSTEM RESET memory_max_target SCOPE = SPFILE;")
+    assert rest[may_fail - 1 : may_fail + 2 : 2] == ["WHENEVER SQLERROR CONTINUE", "WHENEVER SQLERROR EXIT FAILURE"]
+    assert rest.count("WHENEVER SQLERROR CONTINUE") == 1
 
 
 def redis_files(*units: str | None) -> dict[str, Artifact]:

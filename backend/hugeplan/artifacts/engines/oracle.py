@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from hugeplan.artifacts.base import Artifact, Restart, mark, one_line, slug
 from hugeplan.artifacts.engines.common import per_instance
 from hugeplan.artifacts.outside import sql_comment
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
+
+_STOPS: Final = "WHENEVER SQLERROR EXIT FAILURE"
+_GOES_ON: Final = "WHENEVER SQLERROR CONTINUE"
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -18,18 +22,39 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
     name = f"{slug(planned.name)}-parameters.sql"
     # In $ORACLE_HOME/dbs, which other instances share; Oracle reads @ as its ORACLE_SID. Another plan has another.
-    before = f"'before-hugeplan-@-{mark(repr(advice))}.ora'"
+    own = mark(repr(advice))
+    before = f"before-hugeplan-@-{own}.ora"
+    first, *others = advice
     lines = [
         f"-- {sql_comment(planned.name)}: settings of its plan; SQL*Plus as sysdba",
-        f"CREATE PFILE={before} FROM SPFILE;",
+        _STOPS,
+        # Oracle overwrites a PFILE. The mark and the first change are one write.
+        f"-- What it had before is kept once: the comment of {first.name} names the plans that were installed.",
+        f"-- {sql_comment(first.reason)}",
+        "DECLARE",
+        "  marks VARCHAR2(255);",
+        "BEGIN",
+        f"  SELECT MAX(update_comment) INTO marks FROM v$spparameter WHERE name = '{first.name}';",  # noqa: S608 - it is the planner's
+        f"  IF INSTR(NVL(marks, '-'), '{own}') = 0 THEN",
+        f"    EXECUTE IMMEDIATE 'CREATE PFILE=''{before}'' FROM SPFILE';",
+        f"    marks := SUBSTR('hugeplan {own} ' || REPLACE(marks, CHR(39)), 1, 200);",
+        "  END IF;",
+        f"  EXECUTE IMMEDIATE 'ALTER SYSTEM SET {first.name} = {one_line(first.value)} COMMENT = ''' || marks"
+        " || ''' SCOPE = SPFILE';",
+        "END;",
+        "/",
     ]
-    for item in advice:
+    for item in others:
         lines += [
             f"-- {sql_comment(item.reason)}",
             f"ALTER SYSTEM SET {item.name} = {one_line(item.value)} SCOPE = SPFILE;",
         ]
         if item.name == "memory_target":  # a limit of 0 that is set refuses sga_target: ORA-00849
-            lines += ["-- ORA-32010: it was not set.", "ALTER SYSTEM RESET memory_max_target SCOPE = SPFILE;"]
+            reset = "ALTER SYSTEM RESET memory_max_target SCOPE = SPFILE;"
+            lines += ["-- ORA-32010: it was not set.", _GOES_ON, reset, _STOPS]
+    # The file that a running instance uses is not written anew: ORA-32002. What cannot be read ends it before.
+    read, back = (f"CREATE SPFILE{name} FROM PFILE='{before}';" for name in (f"='{before}.read'", ""))
+    words = " ".join(f'"{step}"' for step in (_STOPS, read, _GOES_ON, "SHUTDOWN IMMEDIATE", back, "STARTUP"))
     return Artifact(
         kind=kind,
         filename=name,
@@ -39,9 +64,7 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         install=f"sqlplus / as sysdba @{name}\n# then: SHUTDOWN IMMEDIATE; STARTUP",
         verify="echo 'SELECT value FROM v$parameter WHERE name = '\"'\"'use_large_pages'\"'\"';' | "
         "sqlplus -S / as sysdba | grep -qw ONLY",
-        # The file that a running instance uses is not written anew: ORA-32002.
-        rollback=f"printf '%s\\n' 'SHUTDOWN IMMEDIATE' \"CREATE SPFILE FROM PFILE={before};\" STARTUP"
-        " | sqlplus -S / as sysdba",
+        rollback=f"printf '%s\\n' {words} | sqlplus -S / as sysdba",
         restart=Restart.ENGINE,
         avoid_when="MEMORY_TARGET must stay: automatic memory management and huge pages exclude each other.",
     )
