@@ -22,8 +22,7 @@ test.describe("a plan comes into force", () => {
   });
   test.afterAll(async () => {
     test.setTimeout(400_000);
-    await postgres?.giveBack();
-    await server?.stop();
+    await Promise.allSettled([postgres?.giveBack()]).then(() => server?.stop());
   });
 
   test("on this machine, as its agent reports it", async ({ page }) => {
