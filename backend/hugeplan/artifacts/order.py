@@ -17,6 +17,7 @@ has is not taken. With fewer pages the server's settings go before the patch: be
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
@@ -26,6 +27,10 @@ from hugeplan.artifacts.base import INSTALLER, Artifact, ChangesSize, GivesBack,
 from hugeplan.planner.demand.settings import plain
 from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest
 
+#: A user who may not look into the folder finds no file either.
+_DIGEST: Final = shlex.quote(
+    'if test ! -x "${1%/*}"; then echo "$(id -un) may not find $1" >&2; exit 1; fi; test ! -e "$1" || sha256sum "$1"'
+)
 #: Steps that write pools on a host, by a reboot or at once.
 _AT_BOOT: Final = ("kernel_command_line", "systemd_boot", "cloud_config")
 _POOLS: Final = (*_AT_BOOT, "ansible_playbook", "numa_script", "systemd_unit")
@@ -146,9 +151,11 @@ def _rebooted(pools: Artifact, changing: Sequence[Artifact]) -> Artifact:
             notes.append(f"# Then the way back of step {file.step}: until that its server is on base pages.")
             continue
         notes.append(f"# The file of step {file.step} comes back first: its server starts on the former pages.")
+        notes += [line for line in file.install.splitlines() if line.startswith("# another user")]
         own, path = back[0].split(f" back {mark(file.content)} ", 1)
-        digest = f"{own} run sha256sum" if own != INSTALLER else "sha256sum"
-        first.append(f"{{ ! {digest} {path} 2> /dev/null | grep -q ^{mark(file.content)} || {{\n{all_of(back)}\n}}; }}")
+        reads = f"{'' if own == INSTALLER else f'{own} run '}sh -c {_DIGEST} sh {path}"
+        # What cannot be read stops the way back: nobody knows that the file is not in force.
+        first.append(f"(\nis=$({reads}) &&\ncase $is in {mark(file.content)}*)\n{all_of(back)};;\nesac\n)")
     return replace(pools, rollback="\n".join([*notes, all_of([*first, pools.rollback])]))
 
 

@@ -84,11 +84,11 @@ class Node(Played):
 
     def __init__(self, folder: Path, old: dict[str, tuple[int, int]], new: dict[str, tuple[int, int]], at: str,
                  units: dict[str, str | None], *, kept: bool, is_root: bool,
-                 engine: str = "postgresql") -> None:  # fmt: skip
+                 engine: str = "postgresql", placed: bool = True) -> None:  # fmt: skip
         was = asked(plan(request_of(old, dict.fromkeys(SIZES[1:], 0), "boot", engine)))
         before = pools_of(was)
         request = request_of(new, before, at, engine)
-        is_placed = engine == "postgresql"
+        is_placed = placed and engine == "postgresql"
         running = tuple(
             ObservedDatabase(
                 key=name, engine=engine, version=VERSIONS.get(engine), unit=unit and f"systemd:{unit}",
@@ -278,3 +278,32 @@ def test_a_pod_needs_no_more_than_its_node_has(size: int, at: str) -> None:
            GIB: ["statefulset_patch", "postgresql_conf"]}[size]  # fmt: skip
     assert steps[1 : len(own) + 2] == [*own, "kernel_command_line" if at == "boot" else "numa_script"]
     assert all(("Its pods wait from here" in files[kind].install) is (size == GIB) for kind in own)
+
+
+@pytest.mark.parametrize(
+    ("said", "folder", "comes_back"),
+    [(None, "", None), ("of the plan", "", True), ("", "", False), ("of another", "", False), ("", "/gone", None)],
+)
+def test_the_way_back_of_pools_stops_where_a_file_cannot_be_read(
+    tmp_path: Path, said: str | None, folder: str, comes_back: bool | None
+) -> None:
+    """Found: after the reboot, in a new login, PGDATA is not exported; the file stayed, and the node rebooted."""
+    unplaced = {"a": (2 * MIB, 2)}, {"a": (GIB, 2)}, "boot", {"a": "postgresql-17.service"}
+    node = Node(tmp_path / "node", *unplaced, kept=False, is_root=True, placed=False)
+    (file,) = (a for a in node.steps if a.kind == "postgresql_conf")
+    (pools,) = (a for a in node.steps if a.kind == "kernel_command_line")
+    data = tmp_path / "data"
+    (data / "conf.d").mkdir(parents=True)
+    if said:
+        (data / "conf.d/a-hugepages.conf").write_text(file.content if said == "of the plan" else said)
+    program = tmp_path / "program"
+    called = tmp_path / "called"
+    program.write_text(f'#!/bin/sh\ncase $3 in run) shift 3; exec "$@" ;; esac\necho "$@" >> {called}\n')
+    program.chmod(0o755)
+    first, rest, _ = pools.rollback.partition(f" &&\n{INSTALLER} back-alone")
+    assert rest
+    first = first.replace(INSTALLER, str(program))
+    environment = {"PATH": os.environ["PATH"]} | ({} if said is None else {"PGDATA": f"{data}{folder}"})
+    done = subprocess.run(["/bin/sh", "-c", first], check=False, capture_output=True, env=environment)
+    assert (done.returncode == 0) is (comes_back is not None), done.stderr
+    assert ("back " in called.read_text() if called.exists() else False) is bool(comes_back)
