@@ -18,6 +18,7 @@ CMDLINE = "/etc/kernel/cmdline"
 _REPLACED = (
     "BOOT_IMAGE|initrd|default_hugepagesz|hugepagesz|hugepages|hugetlb_free_vmemmap|transparent_hugepage|hugeplan.files"
 )
+_RUNNING = '{ for (i = 1; i <= NF; i++) if ($i !~ /^(BOOT_IMAGE|initrd)=/) printf "%s ", $i; print "" }'
 _ENTRIES = (
     'for image in "/usr/lib/modules/$(uname -r)/vmlinuz" "/boot/vmlinuz-$(uname -r)"; do\n'
     '  if test -e "$image"; then break; fi\n'
@@ -46,7 +47,10 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         install=(
             # In a subshell: its variables are none of whoever pastes them.
             f"(\nnow={CMDLINE}\n"
-            "test -e $now || now=/proc/cmdline\n"
+            "test -e $now || now=/usr/lib/kernel/cmdline\n"
+            # Without a file kernel-install takes the running line, which is the plan's after the reboot.
+            f"if test ! -e $now; then\n  now={CMDLINE}\n  mkdir -p {CMDLINE.rpartition('/')[0]} &&\n"
+            f"  awk '{_RUNNING}' /proc/cmdline > $now.part && mv $now.part $now || exit 1\nfi\n"
             # One program each, whose failure is seen: a node does not boot by half of its words.
             f"words=$(grep -v '^#' {FILENAME}) && rest=$(awk '{others}' $now) || exit 1\n"
             f'case " $rest" in *" root="*) ;; *) if grep -qE "(^| )root=" /proc/cmdline; then {_NO_ROOT}; fi ;; esac\n'
