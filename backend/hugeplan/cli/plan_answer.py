@@ -208,6 +208,6 @@ def _prompted(commands: str) -> list[str]:
     for line in commands.splitlines():
         lines.append(f"{'>' if goes_on else '$'} {line}")
         depth += line in {"(", "{"} or (line.startswith("if ") and line.endswith("; then"))
-        depth -= line.startswith((")", "}")) or (line.startswith("else ") and line.endswith("; fi"))
+        depth -= line.startswith((")", "}")) or line == "fi" or (line.startswith("else ") and line.endswith("; fi"))
         goes_on = depth > 0 or line.endswith(("&&", "|", "\\"))
     return lines
