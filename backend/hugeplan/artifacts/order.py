@@ -68,11 +68,16 @@ def in_order(recommended: Iterable[Artifact]) -> list[Artifact]:
         is_patch = file.media_type == "application/yaml"
         if isinstance(file, GivesBack) or "\nlarge_pages = OFF\n" in file.content:
             return 0, is_patch
-        if isinstance(file, ChangesSize) and (_restart(file) or "kubectl" in file.install):
+        if isinstance(file, ChangesSize) and (_restart(file) or _is_in_cluster(file)):
             return 1, not is_patch
         return 2, False
 
     return sorted(recommended, key=rank)
+
+
+def _is_in_cluster(file: Artifact) -> bool:
+    """A patch may be made from another node's folder."""
+    return "kubectl" in file.install or file.media_type == "application/yaml"
 
 
 def joined(steps: Sequence[Artifact], others: Sequence[Artifact]) -> tuple[list[Artifact], list[Artifact]]:
@@ -116,7 +121,7 @@ def _back(file: Artifact) -> list[str]:
 def _file(file: Artifact, step: int | None, *, reboots: bool) -> Artifact:
     restart, install = _restart(file), file.install.split(" &&\n")[:-1]
     if not restart:
-        if "kubectl" in file.install:
+        if _is_in_cluster(file):
             return _elsewhere(file)
         note = f"# From step {step} to this one, and on the way back until that of step {step}, it finds no pages."
         again = "# Start the program again after that."

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from hugeplan.artifacts.base import Artifact, one_line, slug, with_pool
+from hugeplan.artifacts.base import Artifact, ChangesSize, GivesBack, one_line, slug, with_pool
 from hugeplan.planner.memory.kubernetes import PodMemory, huge_page_limits, pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, OperatorObject, Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name
@@ -184,13 +184,18 @@ def made_once(patch: Artifact, node: str, nodes: Iterable[str]) -> Artifact:
     if not more:
         return patch
     others = ", ".join(name for name in (first, *more) if name != one_line(node))
-    summary = f"{patch.summary} Its pods on {others} start again, too: the pools of all these nodes come first."
+    # As on one node (order.py): a pod that asks for more pages than its node has is not taken.
+    is_first = isinstance(patch, (GivesBack, ChangesSize))
+    order = "it comes before the pools of all these nodes" if is_first else "the pools of all these nodes come first"
+    summary = f"{patch.summary} Its pods on {others} start again, too: {order}."
     if one_line(node) != first:
         where = f"# from the folder of {first}, once for all nodes"
-        return replace(patch, summary=summary, install=f"{where}, after their pools", rollback=where)
+        return replace(
+            patch, summary=summary, install=f"{where}, {'before' if is_first else 'after'} their pools", rollback=where
+        )
+    before, back = f"first the pools of {others}", f"before the pools of {others} go"
+    if is_first:
+        before, back = f"before the pools of {others}", f"after the pools of {others} are back"
     return replace(
-        patch,
-        summary=summary,
-        install=f"# first the pools of {others}\n{patch.install}",
-        rollback=f"# before the pools of {others} go\n{patch.rollback}",
+        patch, summary=summary, install=f"# {before}\n{patch.install}", rollback=f"# {back}\n{patch.rollback}"
     )

@@ -23,6 +23,7 @@ from support.seeds import SEEDS
 from hugeplan.artifacts import Artifact, installer, render
 from hugeplan.artifacts.base import INSTALLER
 from hugeplan.artifacts.bundle import bundle
+from hugeplan.artifacts.owners import objects
 from hugeplan.artifacts.provenance import Provenance, with_provenance
 from hugeplan.planner.model import (
     GIB,
@@ -307,3 +308,45 @@ def test_the_way_back_of_pools_stops_where_a_file_cannot_be_read(
     done = subprocess.run(["/bin/sh", "-c", first], check=False, capture_output=True, env=environment)
     assert (done.returncode == 0) is (comes_back is not None), done.stderr
     assert ("back " in called.read_text() if called.exists() else False) is bool(comes_back)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "order"),
+    [
+        ((2 * MIB, 8), (2 * MIB, 4), ("# before the", "# after the", "before")),
+        ((2 * MIB, 4), (2 * MIB, 8), ("# first the", "# before the", "after")),
+        ((2 * MIB, 4), (GIB, 4), ("# before the", "# after the", "before")),
+    ],
+)
+def test_a_patch_for_pods_on_several_nodes_has_one_order_with_their_pools(
+    old: tuple[int, int], new: tuple[int, int], order: tuple[str, str, str]
+) -> None:
+    """Found: it said that their pools come first, also where they shrink below what the pods ask for."""
+    pairs = [in_a_set(node, old, new) for node in ("n1", "n2")]
+    first, other = (
+        next(a for a in render(*pair, of_objects=objects(pairs)) if a.kind == "statefulset_patch") for pair in pairs
+    )
+    assert f"{order[0]} pools of n2\n" in first.install
+    assert f"{order[1]} pools of n2 " in first.rollback
+    assert other.install.endswith(f"# from the folder of n1, once for all nodes, {order[2]} their pools")
+    assert "Start the program" not in other.rollback
+    files = [[a.kind for a in render(*pair, of_objects=objects(pairs)) if a.recommended] for pair in pairs]
+    for kinds in files:
+        is_first = kinds.index("statefulset_patch") < kinds.index("kernel_command_line")
+        assert is_first is (order[2] == "before")
+
+
+def in_a_set(node: str, old: tuple[int, int], new: tuple[int, int]) -> tuple[Plan, PlanRequest]:
+    """A node on which a pod of a StatefulSet runs, that runs on several."""
+    was = asked(plan(request_of({"d": old}, dict.fromkeys(SIZES[1:], 0), "boot")))
+    request = request_of({"d": new}, pools_of(was), "boot")
+    running = ObservedDatabase(
+        key="d", engine="postgresql", version="17", unit="pod:shop/db-0/db",
+        hugetlb_bytes=was["d"]["pages"] * old[0], settings=settings_of("postgresql", old[1]) | {"huge_pages": "on"},
+    )  # fmt: skip
+    pods = tuple(replace(one, stateful_set="shop/db", container="db") for one in request.databases)
+    request = replace(
+        request, node=replace(request.node, name=node), sample=NodeSample(databases=(running,)), databases=pods,
+        reservations=Reservations(kubernetes=True, kube_reserved_bytes=GIB),
+    )  # fmt: skip
+    return plan(request), request
