@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hugeplan.api.forwarded import Proxies, limit_key
-from hugeplan.api.untaken import MIN_READ_BYTES, reset_at_close, when_taken
+from hugeplan.api.untaken import MIN_READ_BYTES, acknowledged_bytes, reset_at_close, when_taken
 from hugeplan.settings import Settings
 
 MAX_HEAD_BYTES = 32 * 1024
@@ -105,7 +105,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **keywords)
         self._deadline: asyncio.TimerHandle | None = None
         self._reading_until: asyncio.TimerHandle | None = None
-        self._unread_bytes = 0
+        self._taken_bytes = 0
         self._head_bytes = 0
         self._head_tail = b""
         self._is_in_head = True
@@ -202,8 +202,11 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than it is answered."""
+        """The client reads more slowly than it is answered. What it read before this answer has no part in it."""
         super().pause_writing()
+        if self._reading_until is not None:
+            self._reading_until.cancel()
+            self._reading_until = None
         self._expect_reading()
 
     def _expect_reading(self) -> None:
@@ -212,16 +215,22 @@ class Connection(HttpToolsProtocol):
         The answer to a request that nobody reads would be kept for ever otherwise, with the connection.
         """
         if self._reading_until is None:
-            self._unread_bytes = self.transport.get_write_buffer_size()
+            self._taken_bytes = self._taken()
             self._reading_until = self.loop.call_later(self.write_timeout_seconds, self._see_reading)
 
     def _see_reading(self) -> None:
         self._reading_until = None
         unread = self.transport.get_write_buffer_size()
-        if unread and self._unread_bytes - unread < MIN_READ_BYTES:
+        if unread and self._taken() - self._taken_bytes < MIN_READ_BYTES:
             self._drop()
         elif unread:
             self._expect_reading()
+
+    def _taken(self) -> int:
+        """What the client has taken so far: how much waits for it says nothing where more is written."""
+        opened = self.transport.get_extra_info("socket")
+        acknowledged = None if opened is None else acknowledged_bytes(opened)
+        return -self.transport.get_write_buffer_size() if acknowledged is None else acknowledged
 
     def _see_leaving(self) -> None:
         """End the connection of a client that has left while nothing is read of it: asyncio tells who reads alone."""

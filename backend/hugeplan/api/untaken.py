@@ -23,7 +23,17 @@ FIRST_LOOK_SECONDS: Final = 0.05
 LOOK_SECONDS: Final = 1.0
 _TCP_CLOSE: Final = 7
 """linux/include/net/tcp_states.h"""
+_BYTES_ACKED: Final = slice(120, 128)
+"""tcpi_bytes_acked, of Linux 4.1 and later (linux/include/uapi/linux/tcp.h)."""
 _NOTHING_IS_KEPT: Final = struct.pack("ii", 1, 0)
+
+
+def acknowledged_bytes(opened: Any) -> int | None:
+    """What a client has said to have of a connection since its beginning; None where it is no TCP."""
+    with suppress(OSError):
+        found = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED.stop)[_BYTES_ACKED]
+        return int.from_bytes(found, sys.byteorder) if found else None
+    return None
 
 
 def reset_at_close(opened: Any) -> None:

@@ -170,13 +170,32 @@ def test_blank_lines_between_requests_are_bounded(server: Server) -> None:
         assert poured(opened, b"\r\n" * 32768) < POURED_BYTES
 
 
-def test_an_export_ends_with_its_credential(postgres: embedded.EmbeddedPostgres, template: str, tmp_path: Path) -> None:
-    """It went on for hours, and told what was written since."""
+@pytest.fixture
+def with_events(postgres: embedded.EmbeddedPostgres, template: str) -> str:
+    """A database whose events are some 12 MB."""
     url = database_of(postgres, template)
     with psycopg.connect(url) as connection:
         many = "SELECT now(), 'node_added', repeat('x', 1000) FROM generate_series(1, 12000)"
         connection.execute(f"INSERT INTO events (at, kind, text) {many}")
-    with serving(url, tmp_path) as server, as_admin(server) as admin:
+    return url
+
+
+def test_an_export_that_is_read_steadily_goes_on(with_events: str, tmp_path: Path) -> None:
+    """Found: as much waits for its client as before, whatever it took: what took longer than 20 s was broken off."""
+    with (
+        serving(with_events, tmp_path, HUGEPLAN_WRITE_TIMEOUT_SECONDS="1") as server,
+        ask(server, f"{API}/events/history.csv") as opened,
+    ):
+        began, got = time.monotonic(), 0
+        while (seconds := time.monotonic() - began) < 4:
+            got += (count := len(opened.recv(8192)))
+            assert count, "it ended"
+            time.sleep(max(0.0, got / (16 * MIN_READ_BYTES) - seconds))
+
+
+def test_an_export_ends_with_its_credential(with_events: str, tmp_path: Path) -> None:
+    """It went on for hours, and told what was written since."""
+    with serving(with_events, tmp_path) as server, as_admin(server) as admin:
         made = admin.post(f"{API}/tokens", json={"name": "v", "role": "viewer"}).json()
         with ask(server, f"{API}/events/history.csv", made["token"]) as opened:
             answer = opened.recv(65536)
