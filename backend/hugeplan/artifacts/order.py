@@ -34,6 +34,8 @@ _DIGEST: Final = shlex.quote(
 #: Steps that write pools on a host, by a reboot or at once.
 _AT_BOOT: Final = ("kernel_command_line", "systemd_boot", "cloud_config")
 _POOLS: Final = (*_AT_BOOT, "ansible_playbook", "numa_script", "systemd_unit")
+#: Files that are no steps, and take the place of one that writes pools.
+_INSTEAD: Final = (*_POOLS, "tuned_profile", "tmpfiles", "sysctl")
 
 
 def with_change(file: Artifact, planned: InstancePlan, request: PlanRequest) -> Artifact:
@@ -93,7 +95,18 @@ def joined(steps: Sequence[Artifact], others: Sequence[Artifact]) -> tuple[list[
             done.append(_rebooted(a, changing) if reboots else _started(a, changing, is_first=a is pools[0]))
         else:
             done.append(a)
+    if pools and changing:
+        others = [_instead(a, changing, reboots=reboots) if a.kind in _INSTEAD else a for a in others]
     return done, [_by_hand(a, reboots=reboots) for a in others]
+
+
+def _instead(file: Artifact, changing: Sequence[Artifact], *, reboots: bool) -> Artifact:
+    """What takes the place of the pools' step does for the servers what that step does."""
+    if file.restart is Restart.REBOOT:
+        return _rebooted(file, changing)
+    if file.kind == "sysctl" and "vm.nr_hugepages" not in file.content:
+        return file
+    return _started(file, changing, is_first=True, runs=reboots)
 
 
 def _restart(file: Artifact) -> str:
@@ -109,6 +122,15 @@ def _stop(file: Artifact) -> str:
     if own.startswith("systemctl"):
         return own.replace("restart", "stop", 1)
     return f"{{ ! {own} status > /dev/null || {own} stop; }}"
+
+
+def _start(file: Artifact) -> str:
+    """Of what does not run."""
+    restart = _restart(file)
+    own = restart.removesuffix(" restart") + " status > /dev/null"
+    if restart.startswith("systemctl"):
+        own = restart.replace("restart", "is-active --quiet", 1)
+    return f"{{ {own} || {restart}; }}"
 
 
 def _back(file: Artifact) -> list[str]:
@@ -136,8 +158,8 @@ def _file(file: Artifact, step: int | None, *, reboots: bool) -> Artifact:
     rollback = file.rollback
     if _back(file):
         end = rollback.split(" &&\n")[len(_back(file)) + 1 :]
-        rollback = f"# Without a restart: the way back of step {step} brought the file back before its reboot.\n"
-        rollback += all_of([*_back(file), *end])
+        rollback = f"# The way back of step {step} brought the file back before its reboot: a running server goes on.\n"
+        rollback += all_of([*_back(file), _start(file), *end])
     return replace(file, install=f"{note}\n{all_of(install)}", rollback=rollback, restart=Restart.NOTHING)
 
 
@@ -164,20 +186,24 @@ def _rebooted(pools: Artifact, changing: Sequence[Artifact]) -> Artifact:
     return replace(pools, rollback="\n".join([*notes, all_of([*first, pools.rollback])]))
 
 
-def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool) -> Artifact:
-    """It starts what the steps before it stopped; its way back stops it, and theirs start it."""
+def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, runs: bool = False) -> Artifact:
+    """It starts what the steps before it stopped; its way back stops it, and theirs start it.
+
+    ``runs``: what they did not stop, as they are made for a reboot.
+    """
     of_steps = " and ".join(str(file.step) for file in changing)
     install = pools.install
+    stops = all_of([_stop(file) for file in changing])
     if is_first:
         where = " on the node" if pools.kind == "ansible_playbook" else ""
         starts = all_of([_restart(file) for file in changing])
+        whose = f"the server of step {of_steps}, which this stops" if runs else f"what step {of_steps} stopped"
         notes = (
-            f"# The last command{where} starts what step {of_steps} stopped.",
+            f"# The last command{where} starts {whose}. In between it does not run.",
             f"# Where the pages are not reached, the ways back of this step and of step {of_steps} start it again.",
         )
-        install = "\n".join([*notes, all_of([install, starts])])
+        install = "\n".join([*notes, all_of([*([stops] if runs else []), install, starts])])
     note = f"# This stops the server of step {of_steps}, whose way back starts it. In between it does not run."
-    stops = all_of([_stop(file) for file in changing])
     return replace(pools, install=install, rollback=f"{note}\n{stops} && {{\n{pools.rollback}\n}}")
 
 

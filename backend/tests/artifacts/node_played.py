@@ -51,12 +51,13 @@ class Played:
         return bool(self.of["pools"][str(size)] == count)
 
     def reserve(self, script: Path) -> bool:
-        lines = re.findall(r"^reserve \d+ hugepages-(\d+)kB (\d+)$", script.read_text(), re.M)
+        lines = re.findall(r"^(?:reserve|w) .*hugepages-(\d+)kB\D* (\d+)$", script.read_text(), re.M)
         done = [self.set_pages(int(size) * 1024, int(count)) for size, count in lines]
         return all(done)
 
     def reboot(self) -> bool:
-        is_planned = (self.folder / "etc/default/grub.d/60-hugeplan.cfg").is_file()
+        paths = ("default/grub.d/60-hugeplan.cfg", "tuned/hugeplan/tuned.conf")
+        is_planned = any((self.folder / "etc" / path).is_file() for path in paths)
         self.of["pools"] = dict(self.of["planned" if is_planned else "before"])
         self.of["running"] = dict.fromkeys(self.of["old"])
         for name in self.of["old"]:
@@ -68,15 +69,15 @@ class Played:
             return self.reboot()
         if program == "set_pages":
             return self.set_pages(int(re.findall(r"hugepages-(\d+)kB", words[1])[0]) * 1024, int(words[0]))
-        if program == "reserve_all":
-            return self.reserve(Path(words[0]))
+        if program in {"reserve_all", "systemd-tmpfiles"}:
+            return self.reserve(Path(words[-1]))
         if program == "systemctl" and words[:2] == ["enable", "--now"]:
             return self.reserve(self.folder / "bin/hugeplan-reserve")
         name = next((name for name in self.of["old"] if any(re.search(rf"\b{name}\b", word) for word in words)), None)
         return program == "systemctl" if name is None else self.serve(name, words)
 
     def serve(self, name: str, words: list[str]) -> bool:
-        if "status" in words:
+        if "status" in words or "is-active" in words:
             return self.of["running"][name] is not None
         if "stop" in words:
             self.of["running"][name] = None

@@ -108,6 +108,7 @@ class Node(Played):
         files = render(self.plan, request)
         if kept:
             files = with_provenance(files, Provenance("0" * 64, "n", datetime.datetime.now(datetime.UTC), None))
+        self.others = {a.kind: a for a in files if not a.recommended}
         self.steps = [a for a in files if a.recommended and a.kind.partition("-")[0] in ACTING]
         self.texts = {file.path: file.text for file in bundle("n", "", files)}
         is_ = {name: next((a.path for a in self.steps if f"{folder}/{name}/" in (a.path or "")), None) for name in old}
@@ -132,10 +133,15 @@ class Node(Played):
     def _programs(self) -> None:
         own = self.folder / "bin"
         own.mkdir()
-        played = ("reboot", "systemctl", "pg_ctl", "set_pages", "reserve_all")
+        played = ("reboot", "systemctl", "pg_ctl", "set_pages", "reserve_all", "systemd-tmpfiles")
         script = Path(__file__).with_name("node_played.py")
         texts = {name: f'exec {sys.executable} -S -I {script} {self.folder} {name} "$@"' for name in played}
-        texts |= {"runuser": 'shift 3; exec "$@"', "update-grub": ":", "grub-mkconfig": ": default/grub.d"}
+        texts |= {
+            "runuser": 'shift 3; exec "$@"',
+            "update-grub": ":",
+            "tuned-adm": ":",
+            "grub-mkconfig": ": default/grub.d",
+        }
         for name, text in texts.items():
             (own / name).write_text(f"#!/bin/sh\n{text}\n")
         (own / "hugeplan-file").write_text(self.moved(installer.text()))
@@ -229,6 +235,28 @@ def test_so_does_one_that_only_tries(tmp_path: Path, engine: str, change: tuple[
     own = Node(tmp_path, {engine: (old, 4)}, {engine: (new, 6)}, at, {engine: f"{engine}.service"}, kept=True,
                is_root=True, engine=engine)  # fmt: skip
     check(own)
+
+
+@pytest.mark.parametrize("unit", [None, "postgresql@17-d0.service"])
+@pytest.mark.parametrize("kinds", ["tuned_profile", "kernel_command_line", "tmpfiles", "numa_script systemd_unit"])
+@pytest.mark.parametrize("at", ["boot", "runtime"])
+@pytest.mark.parametrize("change", [(2 * MIB, GIB), (GIB, 2 * MIB)], ids=str)
+def test_so_does_one_whose_pools_an_alternative_writes(
+    tmp_path: Path, change: tuple[int, int], at: str, kinds: str, unit: str | None
+) -> None:
+    """Found: after its way back a database was down, and all commands had ended with 0."""
+    old, new = change
+    node = Node(tmp_path, {"d0": (old, 4)}, {"d0": (new, 4)}, at, {"d0": unit}, kept=False, is_root=True)
+    first = json.loads((node.folder / "state.json").read_text())
+    file = next(a for a in node.steps if a.kind == "postgresql_conf")
+    own = {a.kind: a for a in node.steps} | node.others
+    row = [file, *(own[kind] for kind in kinds.split())]
+    for a in row:
+        node.follow(a, a.install)
+    assert node.of["running"]["d0"] == {"size": new, "pages": node.asked("d0")["pages"]}
+    for a in row[::-1]:
+        node.follow(a, a.rollback)
+    assert node.of["running"] == first["running"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
