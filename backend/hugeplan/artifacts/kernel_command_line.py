@@ -38,6 +38,8 @@ _WITHOUT_OTHERS = (
 IS_READ: Final = 'grep -qs default/grub.d "$(command -v grub-mkconfig || command -v grub2-mkconfig)"'
 _REBOOT: Final = " &&\nreboot"
 _SAY: Final = 'echo "GRUB reads no /etc/default/grub.d here: plan with policy.reserve_at = runtime" >&2; false'
+#: Ends with an error where GRUB does not read the file.
+MUST_BE_READ: Final = f"{{ {IS_READ} || {{ {_SAY}; }}; }}"
 #: What each distribution runs after a change of GRUB's defaults.
 UPDATE = "if command -v update-grub > /dev/null; then update-grub; else grub2-mkconfig -o /boot/grub2/grub.cfg; fi"
 

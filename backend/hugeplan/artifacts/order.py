@@ -24,6 +24,7 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from hugeplan.artifacts.base import INSTALLER, Artifact, ChangesSize, GivesBack, Restart, all_of, mark
+from hugeplan.artifacts.kernel_command_line import MUST_BE_READ
 from hugeplan.planner.demand.settings import plain
 from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest
 
@@ -90,7 +91,7 @@ def joined(steps: Sequence[Artifact], others: Sequence[Artifact]) -> tuple[list[
     done = []
     for a in steps:
         if isinstance(a, ChangesSize):
-            done.append(_file(a, pools[0].step, reboots=reboots) if pools else _elsewhere(a))
+            done.append(_file(a, pools[0], reboots=reboots) if pools else _elsewhere(a))
         elif a in pools and changing:
             done.append(_rebooted(a, changing) if reboots else _started(a, changing, is_first=a is pools[0]))
         else:
@@ -140,8 +141,8 @@ def _back(file: Artifact) -> list[str]:
     return commands[: commands.index(_restart(file))] if is_row else []
 
 
-def _file(file: Artifact, step: int | None, *, reboots: bool) -> Artifact:
-    restart, install = _restart(file), file.install.split(" &&\n")[:-1]
+def _file(file: Artifact, pools: Artifact, *, reboots: bool) -> Artifact:
+    step, restart, install = pools.step, _restart(file), file.install.split(" &&\n")[:-1]
     if not restart:
         if _is_in_cluster(file):
             return _elsewhere(file)
@@ -155,6 +156,9 @@ def _file(file: Artifact, step: int | None, *, reboots: bool) -> Artifact:
         f"# The server is not restarted: after the reboot of step {step} it starts on its new pages. Until then it runs"
         " on, and would not start again."
     )
+    if pools.kind in {"kernel_command_line", "ansible_playbook"}:
+        note += f"\n# Without the first command where an alternative without GRUB takes the place of step {step}."
+        install = [MUST_BE_READ, *install]
     rollback = file.rollback
     if _back(file):
         end = rollback.split(" &&\n")[len(_back(file)) + 1 :]

@@ -259,6 +259,16 @@ def test_so_does_one_whose_pools_an_alternative_writes(
     assert node.of["running"] == first["running"]
 
 
+def test_a_file_is_not_written_where_its_pools_cannot_be(tmp_path: Path) -> None:
+    """Found: where GRUB reads no fragments the file stayed for a pool that no step made, and no start succeeded."""
+    node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, "boot", {"d0": None}, kept=False, is_root=True)
+    file = node.steps[0]
+    (tmp_path / "bin/grub-mkconfig").write_text("#!/bin/sh\n")
+    with pytest.raises(AssertionError, match="assert 1 == 0"):
+        node.follow(file, file.install)
+    assert not Path(node.of["new"]["d0"]["file"]).exists()
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("at", ["boot", "runtime"])
 def test_so_do_several_that_change_at_once(tmp_path: Path, seed: int, at: str) -> None:
