@@ -122,7 +122,8 @@ def _stop(file: Artifact) -> str:
     own = _restart(file).removesuffix(" restart")
     if own.startswith("systemctl"):
         return own.replace("restart", "stop", 1)
-    return f"{{ ! {own} status > /dev/null || {own} stop; }}"
+    # pg_ctl, "status": 3 is a server that does not run, all else but 0 an error.
+    return f"{{ {own} status > /dev/null && {own} stop || test $? -eq 3; }}"
 
 
 def _start(file: Artifact) -> str:
@@ -199,14 +200,16 @@ def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, r
     install = pools.install
     stops = all_of([_stop(file) for file in changing])
     if is_first:
-        where = " on the node" if pools.kind == "ansible_playbook" else ""
-        starts = all_of([_restart(file) for file in changing])
+        starts = [_restart(file) for file in changing]
         whose = f"the server of step {of_steps}, which this stops" if runs else f"what step {of_steps} stopped"
-        notes = (
-            f"# The last command{where} starts {whose}. In between it does not run.",
+        notes = [
+            f"# The last command starts {whose}. In between it does not run.",
             f"# Where the pages are not reached, the ways back of this step and of step {of_steps} start it again.",
-        )
-        install = "\n".join([*notes, all_of([*([stops] if runs else []), install, starts])])
+        ]
+        if pools.kind == "ansible_playbook":  # runs on the control host
+            notes[0] = f"# After it, start on the node what step {of_steps} stopped: {' && '.join(starts)}"
+            starts = []
+        install = "\n".join([*notes, all_of([*([stops] if runs else []), install, *starts])])
     note = f"# This stops the server of step {of_steps}, whose way back starts it. In between it does not run."
     return replace(pools, install=install, rollback=f"{note}\n{stops} && {{\n{pools.rollback}\n}}")
 

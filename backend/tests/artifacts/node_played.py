@@ -89,4 +89,4 @@ if __name__ == "__main__":
     played = Played(Path(sys.argv[1]))
     is_done = played.run(sys.argv[2], sys.argv[3:])
     (played.folder / "state.json").write_text(json.dumps(played.of))
-    sys.exit(not is_done)
+    sys.exit(0 if is_done else 3 if "status" in sys.argv else 1)

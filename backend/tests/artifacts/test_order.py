@@ -25,6 +25,7 @@ from hugeplan.artifacts.base import INSTALLER
 from hugeplan.artifacts.bundle import bundle
 from hugeplan.artifacts.owners import objects
 from hugeplan.artifacts.provenance import Provenance, with_provenance
+from hugeplan.artifacts.registry import Platform
 from hugeplan.planner.model import (
     GIB,
     MIB,
@@ -84,8 +85,8 @@ class Node(Played):
     """The node, and the commands of a plan on it."""
 
     def __init__(self, folder: Path, old: dict[str, tuple[int, int]], new: dict[str, tuple[int, int]], at: str,
-                 units: dict[str, str | None], *, kept: bool, is_root: bool,
-                 engine: str = "postgresql", placed: bool = True) -> None:  # fmt: skip
+                 units: dict[str, str | None], *, kept: bool, is_root: bool, engine: str = "postgresql",
+                 placed: bool = True, platform: Platform | None = None) -> None:  # fmt: skip
         was = asked(plan(request_of(old, dict.fromkeys(SIZES[1:], 0), "boot", engine)))
         before = pools_of(was)
         request = request_of(new, before, at, engine)
@@ -105,10 +106,10 @@ class Node(Played):
         )  # fmt: skip
         request = replace(request, sample=NodeSample(databases=running))
         self.plan = plan(request)
-        files = render(self.plan, request)
+        files = render(self.plan, request, platform)
         if kept:
             files = with_provenance(files, Provenance("0" * 64, "n", datetime.datetime.now(datetime.UTC), None))
-        self.others = {a.kind: a for a in files if not a.recommended}
+        self.all = {a.kind: a for a in files}
         self.steps = [a for a in files if a.recommended and a.kind.partition("-")[0] in ACTING]
         self.texts = {file.path: file.text for file in bundle("n", "", files)}
         is_ = {name: next((a.path for a in self.steps if f"{folder}/{name}/" in (a.path or "")), None) for name in old}
@@ -249,14 +250,34 @@ def test_so_does_one_whose_pools_an_alternative_writes(
     node = Node(tmp_path, {"d0": (old, 4)}, {"d0": (new, 4)}, at, {"d0": unit}, kept=False, is_root=True)
     first = json.loads((node.folder / "state.json").read_text())
     file = next(a for a in node.steps if a.kind == "postgresql_conf")
-    own = {a.kind: a for a in node.steps} | node.others
-    row = [file, *(own[kind] for kind in kinds.split())]
+    row = [file, *(node.all[kind] for kind in kinds.split())]
     for a in row:
         node.follow(a, a.install)
     assert node.of["running"]["d0"] == {"size": new, "pages": node.asked("d0")["pages"]}
     for a in row[::-1]:
         node.follow(a, a.rollback)
     assert node.of["running"] == first["running"]
+
+
+@pytest.mark.parametrize(("status", "stop", "ends"), [(0, 0, 0), (3, 1, 0), (0, 1, 1), (4, 0, 1), (127, 0, 1)])
+def test_a_stop_that_did_not_stop_is_an_error(tmp_path: Path, status: int, stop: int, ends: int) -> None:
+    """Found: where pg_ctl was not found, the server ran on and its pools were written under it."""
+    node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, "runtime", {"d0": None}, kept=False, is_root=True)
+    pg_ctl = f'#!/bin/sh\ncase " $* " in *" status "*) exit {status} ;; *" stop "*) exit {stop} ;; esac\n'
+    (tmp_path / "bin/pg_ctl").write_text(pg_ctl)
+    command = node.moved(node.steps[0].install.rsplit(" &&\n", 1)[1])
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    done = subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True, env={"PATH": path})
+    assert done.returncode == ends, done.stderr
+
+
+def test_the_control_host_starts_no_server(tmp_path: Path) -> None:
+    """Found: the playbook's step restarted a server of the host that runs Ansible, and the node's stayed down."""
+    node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, "runtime", {"d0": "postgresql@17-d0.service"},
+                kept=False, is_root=True, platform=Platform.ANSIBLE)  # fmt: skip
+    notes, command = node.all["ansible_playbook"].install.rsplit("\n", 1)
+    assert command == "ansible-playbook hugeplan-playbook.yaml"
+    assert "# After it, start on the node what step 2 stopped: systemctl restart postgresql@17-d0.service\n" in notes
 
 
 def test_a_file_is_not_written_where_its_pools_cannot_be(tmp_path: Path) -> None:
