@@ -32,6 +32,8 @@ from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest
 _DIGEST: Final = shlex.quote(
     'if test ! -x "${1%/*}"; then echo "$(id -un) may not find $1" >&2; exit 1; fi; test ! -e "$1" || sha256sum "$1"'
 )
+#: A restart starts them again, a stop and a start do not.
+_REQUIRE: Final = "# Units that require it stop with it: start them after it (systemctl list-dependencies --reverse)."
 #: Steps that write pools on a host, by a reboot or at once.
 _AT_BOOT: Final = ("kernel_command_line", "systemd_boot", "cloud_config")
 _POOLS: Final = (*_AT_BOOT, "ansible_playbook", "numa_script", "systemd_unit")
@@ -152,6 +154,7 @@ def _file(file: Artifact, pools: Artifact, *, reboots: bool) -> Artifact:
         return replace(file, install=f"{note}\n{file.install}", rollback=f"{file.rollback}\n{note}\n{again}")
     if not reboots:
         note = f"# This stops the server, and step {step} starts it on its new pages. In between it does not run."
+        note += f"\n{_REQUIRE}" if restart.startswith("systemctl") else ""
         return replace(file, install=f"{note}\n{all_of([*install, _stop(file)])}")
     note = (
         f"# The server is not restarted: after the reboot of step {step} it starts on its new pages. Until then it runs"
@@ -171,8 +174,8 @@ def _file(file: Artifact, pools: Artifact, *, reboots: bool) -> Artifact:
 def _elsewhere(file: Artifact) -> Artifact:
     """In a cluster. Kubernetes, StatefulSets, "Forced rollback": a pod that is not ready is not replaced."""
     note = "# Its pods wait from here until the pool of their new pages is there."
-    again = "# A pod that waits all the same is deleted: its StatefulSet does not replace one that is not ready."
-    return replace(file, install=f"{note}\n{file.install}", rollback=f"{file.rollback}\n{again}")
+    again = "# A pod that waits after that is deleted: its StatefulSet does not replace one that is not ready."
+    return replace(file, install=f"{note}\n{again}\n{file.install}", rollback=f"{file.rollback}\n{again}")
 
 
 def _rebooted(pools: Artifact, changing: Sequence[Artifact]) -> Artifact:
@@ -204,6 +207,7 @@ def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, r
         whose = f"the server of step {of_steps}, which this stops" if runs else f"what step {of_steps} stopped"
         notes = [
             f"# The last command starts {whose}. In between it does not run.",
+            *([_REQUIRE] if runs and "systemctl stop " in stops else []),
             f"# Where the pages are not reached, the ways back of this step and of step {of_steps} start it again.",
         ]
         if pools.kind == "ansible_playbook":  # runs on the control host
@@ -211,6 +215,7 @@ def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, r
             starts = []
         install = "\n".join([*notes, all_of([*([stops] if runs else []), install, *starts])])
     note = f"# This stops the server of step {of_steps}, whose way back starts it. In between it does not run."
+    note += f"\n{_REQUIRE}" if "systemctl stop " in stops else ""
     return replace(pools, install=install, rollback=f"{note}\n{stops} && {{\n{pools.rollback}\n}}")
 
 

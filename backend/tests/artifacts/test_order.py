@@ -271,6 +271,14 @@ def test_a_stop_that_did_not_stop_is_an_error(tmp_path: Path, status: int, stop:
     assert done.returncode == ends, done.stderr
 
 
+@pytest.mark.parametrize("unit", [None, "postgresql@17-d0.service"])
+def test_a_step_that_stops_a_unit_names_those_that_require_it(tmp_path: Path, unit: str | None) -> None:
+    """Found: an application that requires the database was left down, and all commands had ended with 0."""
+    node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, "runtime", {"d0": unit}, kept=False, is_root=True)
+    texts = node.all["postgresql_conf"].install, *(node.all[k].rollback for k in ("numa_script", "tmpfiles"))
+    assert all(("# Units that require it stop with it" in text) is (unit is not None) for text in texts)
+
+
 def test_the_control_host_starts_no_server(tmp_path: Path) -> None:
     """Found: the playbook's step restarted a server of the host that runs Ansible, and the node's stayed down."""
     node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, "runtime", {"d0": "postgresql@17-d0.service"},
@@ -337,7 +345,8 @@ def test_a_pod_needs_no_more_than_its_node_has(size: int, at: str) -> None:
     own = {0: ["postgresql_conf"], 2 * MIB: ["postgresql_conf", "statefulset_patch"],
            GIB: ["statefulset_patch", "postgresql_conf"]}[size]  # fmt: skip
     assert steps[1 : len(own) + 2] == [*own, "kernel_command_line" if at == "boot" else "numa_script"]
-    assert all(("Its pods wait from here" in files[kind].install) is (size == GIB) for kind in own)
+    for said in ("Its pods wait from here", "is deleted: its StatefulSet does not replace one that is not ready"):
+        assert all((said in files[kind].install) is (size == GIB) for kind in own)
 
 
 @pytest.mark.parametrize(
