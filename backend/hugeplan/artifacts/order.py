@@ -23,10 +23,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Final
 
-from hugeplan.artifacts.base import INSTALLER, Artifact, ChangesSize, GivesBack, Restart, all_of, mark
+from hugeplan.artifacts.base import (
+    INSTALLER,
+    Artifact,
+    ChangesSize,
+    GivesBack,
+    Restart,
+    all_of,
+    mark,
+    one_line,
+    with_pool,
+)
 from hugeplan.artifacts.kernel_command_line import MUST_BE_READ
 from hugeplan.planner.demand.settings import plain
-from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest
+from hugeplan.planner.model import InstancePlan, ObservedDatabase, Plan, PlanRequest
 
 #: A user who may not look into the folder finds no file either.
 _DIGEST: Final = shlex.quote(
@@ -83,6 +93,26 @@ def in_order(recommended: Iterable[Artifact]) -> list[Artifact]:
 def _is_in_cluster(file: Artifact) -> bool:
     """A patch may be made from another node's folder."""
     return "kubectl" in file.install or file.media_type == "application/yaml"
+
+
+def without_file(files: Sequence[Artifact], plan: Plan, request: PlanRequest) -> list[Artifact]:
+    """The files; those that write pools at once name who changes its size with no file: MariaDB's is its pool's."""
+    names = [
+        one_line(planned.name)
+        for _, planned in with_pool(plan, request)
+        if planned.engine == "mariadb" and not request.reservations.kubernetes
+        if isinstance(with_change(files[0], planned, request), ChangesSize)
+        if not any(f"# {one_line(planned.name)}: settings of its plan\n" in a.content for a in files)
+    ]
+    note = (
+        f"# The pages of {', '.join(names)} change their size: stop it before the pools' steps, start it after them.\n"
+    )
+    return [
+        replace(a, install=note + a.install, rollback=note + a.rollback)
+        if names and a.kind in _INSTEAD and a.restart is not Restart.REBOOT
+        else a
+        for a in files
+    ]
 
 
 def joined(steps: Sequence[Artifact], others: Sequence[Artifact]) -> tuple[list[Artifact], list[Artifact]]:

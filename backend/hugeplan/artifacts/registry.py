@@ -35,7 +35,7 @@ from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.kernel_command_line import alone
-from hugeplan.artifacts.order import in_order, joined
+from hugeplan.artifacts.order import in_order, joined, without_file
 from hugeplan.artifacts.owners import Needs, needs, objects, without_room
 from hugeplan.artifacts.provenance import of_one_plan
 from hugeplan.planner.demand import counted_settings
@@ -250,7 +250,7 @@ def render(
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
     first = [replace(a, recommended=True, step=steps[a.kind]) for a in recommended]
     first, others = joined(first, [a for a in rendered if a.kind not in steps])
-    return (*first, *others)
+    return tuple(without_file([*first, *others], plan, request))
 
 
 def _require_possible(platform: Platform, request: PlanRequest) -> None:

@@ -279,6 +279,19 @@ def test_a_step_that_stops_a_unit_names_those_that_require_it(tmp_path: Path, un
     assert all(("# Units that require it stop with it" in text) is (unit is not None) for text in texts)
 
 
+@pytest.mark.parametrize(("at", "gib", "says"), [("runtime", 4, True), ("boot", 4, False), ("runtime", 6, False)])
+def test_pools_name_a_server_that_changes_its_size_without_a_file(
+    tmp_path: Path, at: str, gib: int, says: bool
+) -> None:
+    """Found: no step stopped or restarted it, and it held its pages while the new ones were to be made."""
+    node = Node(tmp_path, {"mariadb": (2 * MIB, 4)}, {"mariadb": (GIB, gib)}, at, {"mariadb": "mariadb.service"},
+                kept=False, is_root=True, engine="mariadb")  # fmt: skip
+    pools = [a for a in node.steps if a.kind in {"numa_script", "systemd_unit", "kernel_command_line"}]
+    said = "# The pages of mariadb change their size: stop it before the pools' steps, start it after them.\n"
+    assert pools
+    assert all((said in text) is says for a in pools for text in (a.install, a.rollback))
+
+
 def test_the_control_host_starts_no_server(tmp_path: Path) -> None:
     """Found: the playbook's step restarted a server of the host that runs Ansible, and the node's stayed down."""
     node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, "runtime", {"d0": "postgresql@17-d0.service"},
