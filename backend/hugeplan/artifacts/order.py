@@ -34,7 +34,7 @@ from hugeplan.artifacts.base import (
     one_line,
     with_pool,
 )
-from hugeplan.artifacts.kernel_command_line import MUST_BE_READ
+from hugeplan.artifacts.kernel_command_line import MUST_BE_READ, where_read
 from hugeplan.planner.demand.settings import plain
 from hugeplan.planner.model import InstancePlan, ObservedDatabase, Plan, PlanRequest
 
@@ -135,6 +135,8 @@ def joined(steps: Sequence[Artifact], others: Sequence[Artifact]) -> tuple[list[
 
 def _instead(file: Artifact, changing: Sequence[Artifact], *, reboots: bool) -> Artifact:
     """What takes the place of the pools' step does for the servers what that step does."""
+    if file.kind == "kernel_command_line":
+        file = replace(file, install=where_read(file.install))
     if file.restart is Restart.REBOOT:
         return _rebooted(file, changing)
     if file.kind == "sysctl" and "vm.nr_hugepages" not in file.content:

@@ -301,14 +301,15 @@ def test_the_control_host_starts_no_server(tmp_path: Path) -> None:
     assert "# After it, start on the node what step 2 stopped: systemctl restart postgresql@17-d0.service\n" in notes
 
 
-def test_a_file_is_not_written_where_its_pools_cannot_be(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("at", "kind"), [("boot", "postgresql_conf"), ("runtime", "kernel_command_line")])
+def test_a_file_is_not_written_where_its_pools_cannot_be(tmp_path: Path, at: str, kind: str) -> None:
     """Found: where GRUB reads no fragments the file stayed for a pool that no step made, and no start succeeded."""
-    node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, "boot", {"d0": None}, kept=False, is_root=True)
-    file = node.steps[0]
+    node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, at, {"d0": None}, kept=False, is_root=True)
+    file = node.all[kind]
     (tmp_path / "bin/grub-mkconfig").write_text("#!/bin/sh\n")
     with pytest.raises(AssertionError, match="assert 1 == 0"):
         node.follow(file, file.install)
-    assert not Path(node.of["new"]["d0"]["file"]).exists()
+    assert not [*tmp_path.glob("d0/conf.d/*"), *tmp_path.glob("etc/default/grub.d/*")]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
