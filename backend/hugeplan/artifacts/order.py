@@ -8,7 +8,8 @@ agree; one that only tries starts on base pages. So one rule for each change, an
 * It changes the size of its pages. The memory often holds one of both pools, so no order lets it start in between. Its
   file goes first and does not start it; the step of the pools does, by its reboot or by its last command. At run time
   the file's step stops it, so that the pages of its former size are free. The way back of the pools brings the file
-  back before its reboot, or stops the server, which the file's way back starts.
+  back before its reboot, or stops the server, which the file's way back starts. What takes the place of that step
+  does the same. The file is not written where GRUB does not read the pools' step.
 
 A file whose restart is not known (Oracle, Db2, a JVM) stays behind the pools, and says where its program does not
 start. In a cluster an object's patch goes before a pool that shrinks, as a pod that asks for more pages than its node
