@@ -222,7 +222,8 @@ class Host:
         the agent out of its own file system, nor make it wait at a pipe, nor touch a device. A file of no size is
         empty: those of /proc say that they have none, and make the kernel compute what they hold.
 
-        ``rights``: of who named the path, who gets no more read than that user may read.
+        ``rights``: of who named the path, who gets no more read than that user may read. With a folder of its own there
+        a relative path begins in that, which may lie anywhere.
         Raises NoData when there is no such file, OSError when it cannot be read.
         """
         with self._found_inside(top, path, rights, READ) as found:
@@ -277,7 +278,9 @@ class Host:
         waiting = path.split("/")[::-1]
         links = parts = 0
         with self.look(f"{top}/"), ExitStack() as stack:
-            folders = [_looked_at(f"{self._prefix}/{top}", None, stack)]
+            own = rights.folder if rights is not None and not path.startswith("/") else ""
+            begun = [top, own] if own else [top]
+            folders = [_looked_at(f"{self._prefix}/{name}", None, stack) for name in begun]
             while waiting:
                 part = waiting.pop()
                 parts += 1
@@ -289,7 +292,10 @@ class Host:
                 if rights is not None:
                     rights.require(folders[-1], SEARCH)
                 if part == "..":
-                    folders[1:] = folders[1:-1]
+                    if len(folders) > len(begun):
+                        folders.pop()
+                    elif not os.path.samestat(os.fstat(folders[0]), os.fstat(folders[-1])):
+                        folders[-1] = _looked_at("..", folders[-1], stack)
                     continue
                 found = _looked_at(part, folders[-1], stack)
                 if not stat.S_ISLNK(os.fstat(found).st_mode):
@@ -301,6 +307,7 @@ class Host:
                 target = os.readlink("", dir_fd=found)
                 if target.startswith("/"):
                     del folders[1:]
+                    del begun[1:]
                 waiting.extend(target.split("/")[::-1])
             if rights is not None:
                 rights.require(folders[-1], wanted)

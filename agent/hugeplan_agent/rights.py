@@ -27,6 +27,8 @@ class Rights:
     gids: frozenset[int] = frozenset()
     rules: tuple[tuple[range, ...], tuple[range, ...]] = ((), ())
     """Users and groups whose files no mode closes to it: of root those of its user namespace."""
+    folder: str = ""
+    """Where its relative names begin, such as ``proc/900/cwd``: it is in there, and searches no folder above."""
 
     def require(self, found: int, wanted: int) -> None:
         """PermissionError where this user may not read what a descriptor stands for, or search it."""

@@ -52,11 +52,22 @@ def folder() -> Iterator[Path]:
 @contextmanager
 def postgres(folder: Path, *words: str, user: int = USER, groups: tuple[int, ...] = ()) -> Iterator[int]:
     """A process of this name that only sleeps; its pid."""
+    with running(folder.parent / "postgres", "-D", str(folder), *words, user=user, groups=groups) as pid:
+        yield pid
+
+
+@contextmanager
+def running(
+    program: Path, *words: str, user: int = USER, groups: tuple[int, ...] = (), folder: str | Path = "/"
+) -> Iterator[int]:
+    """A process that only sleeps, in a folder where a shell started it; its pid."""
+    # Before it becomes the user, who may not go there by its name.
     process = subprocess.Popen(
-        [str(folder.parent / "postgres"), "-c", SAYS, "-D", str(folder), *words],
+        [str(program), "-c", SAYS, *words],
         stdout=subprocess.PIPE,
         text=True,
-        cwd="/",
+        cwd=folder,
+        env={"PWD": str(folder)},
         user=user,
         group=user,
         extra_groups=groups,
@@ -153,6 +164,67 @@ class TestWhatAServerNames:
             (folder.parent / "secret.conf").chmod(0o644)
             folder.chmod(0o755)
             assert settings(pid) == (READ_IT, None), "what all may read"
+
+
+@pytest.fixture
+def closed(folder: Path) -> Path:
+    """A data folder of the user's, below one of root's that only root may enter."""
+    data = folder.parent / "closed" / "data"
+    data.mkdir(mode=0o700, parents=True)
+    data.parent.chmod(0o700)
+    for path in (data, written(data / "postgresql.conf", 0o600), written(data / "my.cnf", 0o600)):
+        os.chown(path, USER, USER)
+    return data
+
+
+class TestAServerInItsWorkingFolder:
+    """The kernel looks for its relative names from there on, whoever may search the folders above."""
+
+    @pytest.mark.parametrize("words", [("-D", "/proc/self/cwd"), ("-D", "."), ("-D", "data"), ()])
+    def test_postgresql_in_its_data_folder(self, folder: Path, closed: Path, words: tuple[str, ...]) -> None:
+        """Found: the settings of a demo's server, below a folder of root's, were refused."""
+        (closed / "postgresql.conf").write_text(f"{CONF}include 'more/own.conf'\n")
+        (closed / "more").mkdir()
+        (closed / "more" / "own.conf").write_text("include '../last.conf'\n")
+        (closed / "last.conf").write_text("work_mem = 5MB\n")
+        (closed / "postgresql.auto.conf").write_text("huge_pages = on\n")
+        with running(folder.parent / "postgres", *words, folder=closed) as pid:
+            assert settings(pid) == (READ_IT | {"work_mem": "5MB", "huge_pages": "on"}, None)
+
+    def test_an_option_file_in_the_folder_of_its_start(self, folder: Path, closed: Path) -> None:
+        (folder.parent / "mysqld").symlink_to(PYTHON)
+        (closed / "my.cnf").write_text("[mysqld]\nmax_connections = 7\n!include /proc/self/cwd/more.cnf\n")
+        (closed / "more.cnf").write_text("[mysqld]\nlarge_pages = on\n")
+        (closed / "mysqld-auto.cnf").write_text('{"a": {"table_open_cache": {"Value": "9"}}}')
+        with running(folder.parent / "mysqld", "--defaults-file=my.cnf", folder=closed) as pid:
+            assert settings(pid) == ({"max_connections": "7", "large_pages": "on", "table_open_cache": "9"}, None)
+
+    @pytest.mark.parametrize("name", ["absolute", "../closed.conf", "../data/in.conf", "shut/a.conf", "secret.conf"])
+    def test_what_its_user_may_not_read_from_there(self, folder: Path, closed: Path, name: str) -> None:
+        """By an absolute name, above its folder, in a folder of it, or where a link leads."""
+        written(closed / "in.conf", 0o644)
+        written(closed.parent / "closed.conf", 0o644)
+        (closed / "shut").mkdir(mode=0o700)
+        written(closed / "shut" / "a.conf", 0o644)
+        (closed / "secret.conf").symlink_to(closed / "in.conf")
+        (closed / "postgresql.conf").write_text(f"include '{name.replace('absolute', str(closed / 'in.conf'))}'\n")
+        with running(folder.parent / "postgres", "-D", "/proc/self/cwd", folder=closed) as pid:
+            file = name.replace("absolute", "in.conf").rpartition("/")[2]
+            assert settings(pid) == ({}, f"{file}: its server's user may not read it")
+            closed.parent.chmod(0o711)
+            (closed / "shut").chmod(0o711)
+            assert settings(pid) == (READ_IT, None), "what all may enter"
+
+    def test_a_working_folder_that_it_may_not_search(self, folder: Path, closed: Path) -> None:
+        os.chown(closed, 0, 0)
+        with running(folder.parent / "postgres", "-D", "/proc/self/cwd", folder=closed) as pid:
+            assert settings(pid)[0] == {}
+
+    def test_above_its_working_folder_as_far_as_its_root(self, folder: Path) -> None:
+        (folder / "postgresql.conf").write_text(f"include '{'../' * 20}{str(folder)[1:]}/own.conf'\n")
+        written(folder / "own.conf", 0o644)
+        with running(folder.parent / "postgres", "-D", "/proc/self/cwd", folder=folder) as pid:
+            assert settings(pid) == (READ_IT, None)
 
 
 def _list(user: int, group: int, named: int, mask: int, other: int) -> bytes:

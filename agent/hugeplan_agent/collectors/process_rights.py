@@ -19,16 +19,17 @@ def rights_of(host: Host, process: Process) -> Rights:
 
     sudo waits for a password as root through and through: who runs a set-uid program is not known from outside.
     """
-    text = read_status(host, process.pid, STATUS_BYTES) or ""
+    text, folder = read_status(host, process.pid, STATUS_BYTES) or "", f"proc/{process.pid}/cwd"
     uid, gids = process.owner, _groups(text)
     if uid is None or (process.effective_user == 0 == uid and _is_set_uid(host, process.pid)):
-        return Rights(NOBODY)
+        return Rights(NOBODY, folder=folder)
     capable = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", text, re.MULTILINE)
     is_capable = capable is not None and int(capable[1], 16) & READS_ALL and process.effective_user == process.user
     users = _ids(host, process.pid, "uid_map") if is_capable else {}
     if users.get(0, range(0))[:1] != range(uid, uid + 1):
-        return Rights(uid, gids)
-    return Rights(uid, gids, (tuple(users.values()), tuple(_ids(host, process.pid, "gid_map").values())))
+        return Rights(uid, gids, folder=folder)
+    groups = _ids(host, process.pid, "gid_map")
+    return Rights(uid, gids, (tuple(users.values()), tuple(groups.values())), folder)
 
 
 def _groups(text: str) -> frozenset[int]:

@@ -19,6 +19,8 @@ from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 from hugeplan_agent.rights import Rights
 
+CWD = "/proc/self/cwd"
+"""The working folder of who reads this name: of a server's name, the server's."""
 MAX_VALUE_CHARACTERS = 256
 MAX_RECORD_BYTES = 256 * 1024
 """Of a command line or an environment; a Java program's class path has some ten thousand."""
@@ -130,9 +132,12 @@ class Server:
         return rights_of(self.host, self.main) if self.host.path("proc").is_mount() else None
 
     def read(self, path: str) -> str:
-        """A file as the server sees it. Raises NoData when it does not exist, OSError when it cannot be read."""
+        """A file as the server sees it; a relative name is from its working folder.
+
+        Raises NoData when it does not exist, OSError when it cannot be read.
+        """
         with self._paid(path):
-            text = self.host.read_inside(self.root, path, self.rights)
+            text = self.host.read_inside(self.root, self._begun(path), self.rights)
         self.spend(len(text))
         return text
 
@@ -142,7 +147,7 @@ class Server:
             return []
         try:
             with self._paid(folder):
-                names = self.host.names_inside(self.root, folder, self.rights)
+                names = self.host.names_inside(self.root, self._begun(folder), self.rights)
         except (NoData, OSError) as error:
             reason = getattr(error, "strerror", None) or "not readable"
             settings.missing(f"{folder.rpartition('/')[2]}: {reason.lower()}")
@@ -156,8 +161,15 @@ class Server:
     def has_file(self, path: str) -> bool:
         """Whether there is a file of this name, as the server sees it. False when this user may not look."""
         with suppress(TooMuchError), self._paid(path):
-            return self.host.is_inside(self.root, path, self.rights)
+            return self.host.is_inside(self.root, self._begun(path), self.rights)
         return False
+
+    def named_at_start(self, path: str) -> str | None:
+        """A relative name on its command line: from PWD, where a shell started it, which it may have left since. None
+        where nothing is there, or this user may not look."""
+        start = self.environment(["PWD"]).get("PWD", "")
+        found = f"./{path}" if start == self.folder() else f"{start}/{path}"
+        return found if start.startswith("/") and self.has_file(found) else None
 
     def try_read(self, path: str, settings: Settings, *, must_exist: bool = False) -> str | None:
         """A configuration file; one that may not be read is noted, one that does not exist only when it must."""
@@ -188,6 +200,11 @@ class Server:
     def spend(self, count: int) -> None:
         """Count what was read of it."""
         foreign(self.host).spend(self.main.account, count)
+
+    def _begun(self, path: str) -> str:
+        """A path that is absolute, or from its working folder where that can be entered: not in a captured tree."""
+        path = f".{path[len(CWD) :]}" if path.startswith(f"{CWD}/") else path
+        return path if path.startswith("/") or self.rights is not None else f"{self.folder() or ''}/{path}"
 
     @contextmanager
     def _paid(self, path: str) -> Iterator[None]:

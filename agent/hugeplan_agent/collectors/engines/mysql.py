@@ -215,13 +215,11 @@ def _option_files(server: Server, settings: Settings, given: dict[str, str]) -> 
     """The files in the order in which the server reads them, and whether each must exist."""
     if "--no-defaults" in server.arguments:
         return []
-    variables = server.environment(["MYSQL_HOME", "HOME", "PWD"])
+    variables = server.environment(["MYSQL_HOME", "HOME"])
     named = {name: given.get(name) for name in ("defaults_file", "defaults_extra_file")}
     for name, path in named.items():
         if path and not path.startswith("/"):
-            # The server has changed into its data folder since: a shell leaves the folder that it was started in.
-            start = f"{variables.get('PWD', '')}/{path}"
-            named[name] = start if start.startswith("/") and server.has_file(start) else None
+            named[name] = server.named_at_start(path)
             if named[name] is None:
                 settings.missing("its option file is named from a folder that is not known")
                 return []
@@ -241,7 +239,7 @@ def describe(server: Server, engine: str) -> Facts:
     settings = Settings(SETTINGS | {"port", "datadir"}, complete=True)
     given = command_line(server.arguments[1:])
     # It changes into its data folder at its start, so its working folder is where that is.
-    version, source = version_of(server, engine, server.folder() or given.get("datadir"))
+    version, source = version_of(server, engine, given.get("datadir") if server.folder() is None else ".")
     suffix = given.get("defaults_group_suffix") or server.environment(["MYSQL_GROUP_SUFFIX"]).get("MYSQL_GROUP_SUFFIX")
     if len(suffix or "") > MAX_VALUE_CHARACTERS:
         settings.missing(f"its group suffix is longer than {MAX_VALUE_CHARACTERS} characters")
@@ -251,7 +249,7 @@ def describe(server: Server, engine: str) -> Facts:
         _read_file(server, settings, path, wanted, left, must_exist=must_exist)
     folder = given.get("datadir") or settings.value("datadir") or server.folder()
     if folder and engine == "mysql" and server.folder() is not None:
-        _read_persisted(server, settings, folder)
+        _read_persisted(server, settings, folder if folder.startswith("/") and folder != server.folder() else ".")
     for name, value in given.items():
         earlier = settings.found.get(name, {})
         if earlier.get("source") == "mysqld-auto.cnf" and earlier["value"] != value:

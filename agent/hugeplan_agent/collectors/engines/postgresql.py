@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hugeplan_agent.collectors.engines.base import MAX_FILES, Engine, Facts, Server, Settings, lines_of, port_number
+from hugeplan_agent.collectors.engines.base import (
+    CWD,
+    MAX_FILES,
+    Engine,
+    Facts,
+    Server,
+    Settings,
+    lines_of,
+    port_number,
+)
 from hugeplan_agent.collectors.process_table import Process
 
 SETTINGS = frozenset(
@@ -112,15 +121,16 @@ def describe(server: Server) -> Facts:
     named = started_in or server.environment(["PGDATA"]).get("PGDATA")
     # The postmaster changes into its data folder (ChangeToDataDir), so its working folder is the safest answer.
     folder = server.folder() or named
-    config = _config_file(server, given.get("config_file"), named, folder)
+    data = folder if server.folder() is None else "."
+    config = _config_file(server, given.get("config_file"), named, folder, data)
     if folder is None:
         settings.missing("its data folder is not known to this user")
     elif config is None:
         settings.missing("its configuration file is named from a folder that is not known")
-        _read_file(server, settings, f"{folder}/postgresql.auto.conf", must_exist=False, left=[1])
+        _read_file(server, settings, f"{data}/postgresql.auto.conf", must_exist=False, left=[1])
     else:
         _read_file(server, settings, config, must_exist=True, left=[MAX_FILES])
-        _read_file(server, settings, f"{folder}/postgresql.auto.conf", must_exist=False, left=[1])
+        _read_file(server, settings, f"{data}/postgresql.auto.conf", must_exist=False, left=[1])
     for name, value in given.items():
         settings.put(name, value, "command line")
     facts = Facts(settings, port=port_number(settings.value("port")), instance=folder)
@@ -128,11 +138,11 @@ def describe(server: Server) -> Facts:
     if folder is not None:
         # Lines 4 and 5 of the lock file: the port that it listens on, whichever source named it, and the folder of its
         # socket (miscinit.c).
-        lock = (server.try_read(f"{folder}/postmaster.pid", Settings(frozenset())) or "").splitlines()
+        lock = (server.try_read(f"{data}/postmaster.pid", Settings(frozenset())) or "").splitlines()
         if len(lock) > 4 and lock[0].strip().isdigit():
             facts.listens_on, facts.socket_folder = port_number(lock[3]), lock[4].strip() or None
         facts.config_file = config
-        version = server.try_read(f"{folder}/PG_VERSION", Settings(frozenset()))
+        version = server.try_read(f"{data}/PG_VERSION", Settings(frozenset()))
         if version and re.fullmatch(r"[\d.]{1,8}", version.strip()):
             facts.version, facts.version_source = version.strip(), "PG_VERSION"
     return facts
@@ -143,23 +153,23 @@ def count_clients(server: Server) -> int:
     return sum(_serves_client(server, process) for process in server.members if process is not server.main)
 
 
-def _config_file(server: Server, given: str | None, named: str | None, folder: str | None) -> str | None:
+def _config_file(
+    server: Server, given: str | None, named: str | None, folder: str | None, data: str | None
+) -> str | None:
     """The file that it read at its start; None where its name was relative to a folder that is not known.
 
     ``-D`` names the folder of the file, which may name another one for the data (SelectConfigFiles, guc.c). Relative
     names are from the folder in which the server was started, which is PWD's where a shell started it. A demo's server
     names its working folder.
     """
-    if given is None and named in (None, "/proc/self/cwd"):
-        return f"{folder}/postgresql.conf"
+    if given is None and named in (None, CWD):
+        return f"{data}/postgresql.conf"
     path = given if given is not None else f"{named}/postgresql.conf"
     if path.startswith("/"):
         return path
-    start = server.environment(["PWD"]).get("PWD", "")
-    if start.startswith("/") and server.has_file(f"{start}/{path}"):
-        return f"{start}/{path}"
     words = path.removeprefix("./")
-    return f"{folder}/postgresql.conf" if f"{folder}/postgresql.conf".endswith(f"/{words}") else None
+    own = f"{data}/postgresql.conf" if f"{folder}/postgresql.conf".endswith(f"/{words}") else None
+    return server.named_at_start(path) or own
 
 
 def _read_file(server: Server, settings: Settings, path: str, *, must_exist: bool, left: list[int]) -> None:
