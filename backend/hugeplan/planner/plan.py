@@ -225,8 +225,14 @@ def _instance_plan(
         runs_as=runs_as,
         pod=owners.pod_of(runs_as or "", server.unit if server else None) or made_by(p.instance),
         owner_uid=None if server is None else server.owner_uid,
-        counted_settings=counted_settings(p.instance, changeable=True),
+        counted_settings=counted_settings(p.instance, changeable=True) | _loaded(p.instance),
     )
+
+
+def _loaded(instance: DatabaseInstance) -> dict[str, str]:
+    """The libraries that a server preloads: verify does not know what others take. Empty text where none are named."""
+    names = {one.name for one in engine_named(instance.engine).settings} & {"shared_preload_libraries"}
+    return {name: counted_settings(instance).get(name, "") for name in names}
 
 
 def _marked(gain: Gain, candidate: Candidate) -> Gain:

@@ -25,7 +25,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     machine.check_next_boot,
 )
 #: Without a verdict on these nobody can say that the plan is in force.
-_ESSENTIAL: Final = frozenset({pools.COUNT, engines.BACKING})
+_ESSENTIAL: Final = frozenset({pools.COUNT, engines.BACKING, engines.SETTINGS})
 
 
 class Outcome(StrEnum):

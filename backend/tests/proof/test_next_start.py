@@ -81,6 +81,49 @@ def test_bytes_of_a_library_that_no_rule_knows_are_those_of_the_plan(
     assert (said in text, bool(text)) == (True, bool(said)), text
 
 
+@pytest.mark.parametrize(
+    ("planned", "now", "cause", "named"),
+    [
+        ("", "timescaledb", Cause.NOT_OBSERVED, "timescaledb"),
+        ("", "citus, pg_prewarm,pg_cron", Cause.NOT_OBSERVED, "citus, pg_cron"),
+        ("pg_trgm", "pg_trgm,timescaledb", Cause.NOT_OBSERVED, "timescaledb"),
+        ("pg_trgm", "timescaledb", Cause.NOT_OBSERVED, "timescaledb"),
+        ("pg_trgm,pg_prewarm", 'pg_prewarm, "$libdir/pg_trgm"', Cause.IN_FORCE, ""),
+        ("", "pg_prewarm,auto_explain", Cause.IN_FORCE, ""),
+        ("pg_trgm", "pg_trgm,pg_stat_statements", Cause.OTHER, ""),
+    ],
+)
+@pytest.mark.parametrize("extension_bytes", [60 * MIB, None])
+def test_a_library_that_no_rule_knows_is_one_of_the_plans(
+    planned: str, now: str, cause: Cause, named: str, extension_bytes: int | None
+) -> None:
+    """Found: "in force" where timescaledb came after the plan: with huge_pages = on the server may not start again."""
+    libraries = {"shared_preload_libraries": planned} if planned else {}
+    settings = AS_PLANNED | libraries
+    found, report = of_engine("postgresql", version="17", settings=settings, extension_bytes=extension_bytes)
+    verdict = verdict_of(found, report, AS_PLANNED | {"shared_preload_libraries": now})
+    said = [f"{one.title} {one.reason}" for one in verdict.findings if one.code == "verify_settings" and named]
+    if extension_bytes is not None or cause is not Cause.OTHER:  # else its pages are within the error
+        assert verdict.cause is cause
+    assert len(said) == bool(named)
+    assert all(f"shared_preload_libraries names {named}," in one and "is not known" in one for one in said)
+
+
+def test_where_it_asks_for_no_huge_pages_a_new_library_makes_no_difference() -> None:
+    found, report = of_engine("postgresql", version="17", settings=AS_PLANNED)
+    now = AS_PLANNED | {"shared_preload_libraries": "timescaledb", "huge_pages": "off"}
+    assert verdict_of(found, report, now).cause is Cause.NOT_RESTARTED
+
+
+def test_a_plan_that_did_not_keep_its_libraries_is_judged_without_them() -> None:
+    settings = AS_PLANNED | {"shared_preload_libraries": "pg_trgm"}
+    found, report = of_engine("postgresql", version="17", settings=settings, extension_bytes=60 * MIB)
+    (one,) = found.instances
+    kept = {name: said for name, said in (one.counted_settings or {}).items() if name != "shared_preload_libraries"}
+    found = replace(found, instances=(replace(one, counted_settings=kept),))
+    assert verdict_of(found, report, settings).cause is Cause.IN_FORCE
+
+
 def test_a_log_of_larger_files_is_counted_as_it_was_planned() -> None:
     """No report says wal_segment_size, which is chosen once: its buffers follow it."""
     found, report = good()

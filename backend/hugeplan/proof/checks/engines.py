@@ -19,6 +19,7 @@ from hugeplan.planner.demand import (
     engine_named,
     is_sized,
 )
+from hugeplan.planner.demand.engines.postgresql_inputs import libraries_without_rule
 from hugeplan.planner.demand.registry import FIXED
 from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.errors import PlannerError
@@ -359,9 +360,9 @@ def _settings(observed: Observation, instance: InstancePlan, server: Server) -> 
         return
     read, rule = (server.get("settings") or {}).items(), engine_named(instance.engine)
     said = {underscored(name): (str(one.get("value")), one.get("source")) for name, one in read}
-    counted = {name: value for name, value in (instance.counted_settings or {}).items() if name not in FIXED}
+    aside = {*FIXED, _LIBRARIES}  # what it loads is counted in bytes
+    counted = {name: value for name, value in (instance.counted_settings or {}).items() if name not in aside}
     own = {item.name: item.value for item in instance.demand.settings if item.name in counted}
-    # What the server loaded when it was planned is counted, and not kept by name.
     sized = (one for one in rule.settings if one.matters and one.kind is not SettingKind.TEXT)
     by_default = {one.name: one.default for one in sized} | dict.fromkeys(rule.also_read)
     planned = {name: value or "its default" for name, value in by_default.items() if name in said} | counted | own
@@ -389,6 +390,11 @@ def _settings(observed: Observation, instance: InstancePlan, server: Server) -> 
             fix = "Install the plan's file for it and restart it, or plan again with the server's settings."
         cause = (because(Cause.NOT_RESTARTED if is_of_file else Cause.OTHER),)
         yield attention(SETTINGS, instance.name, title, " ".join(reasons) or f"{title}.", fix, evidence=cause)
+    elif asked is None and instance.page_bytes is not None and (new := _new_libraries(instance, server)):
+        title = "It is not known what it asks for at its next start"
+        reason = f"Its {_LIBRARIES} names {printable(first_of(new))}, which the plan does not count and no rule knows."
+        fix = "Restart it, and plan again while it runs (hugeplan plan --node this): that measures them."
+        yield unknown(SETTINGS, instance.name, title, reason, fix)
 
 
 def _asked(observed: Observation, instance: InstancePlan, server: Server) -> int | None:
@@ -416,9 +422,20 @@ def _asked(observed: Observation, instance: InstancePlan, server: Server) -> int
         if now.unread_settings or rule.shares_memory(now) or (rule.shared_by and not is_sized(rule, now)):
             return None
         is_asked = size in rule.pool_use(now, context).page_sizes_bytes and rule.named_size(now) in {None, size}
+        if is_asked and _new_libraries(instance, server):
+            return None
         return demand_of(now, size, context).pages if is_asked else 0
     except PlannerError:
         return None
+
+
+def _new_libraries(instance: InstancePlan, server: Server) -> list[str]:
+    """Libraries of a server that no rule knows and the plan does not name; none where it did not keep the names."""
+    planned, now = (instance.counted_settings or {}).get(_LIBRARIES), (server.get("settings") or {}).get(_LIBRARIES)
+    if planned is None or now is None:
+        return []
+    known = libraries_without_rule(planned)
+    return [name for name in libraries_without_rule(str(now.get("value"))) if name not in known]
 
 
 def _library_bytes(instance: InstancePlan, server: ObservedDatabase, context: DemandContext) -> int:
@@ -428,7 +445,7 @@ def _library_bytes(instance: InstancePlan, server: ObservedDatabase, context: De
     """
     demand, counted = instance.demand, dict(instance.counted_settings or {})
     counted |= {item.name: item.value for item in demand.settings if item.name in counted}
-    counted |= {_LIBRARIES: server.settings[_LIBRARIES]}
+    counted.setdefault(_LIBRARIES, server.settings[_LIBRARIES])
     planned = as_instance(replace(server, version=demand.version, settings=counted), instance.name, context)
     return max(0, demand.segment_bytes - demand_of(planned, demand.page_bytes, context).segment_bytes)
 

@@ -160,6 +160,12 @@ def library_bytes(name: str, major: int, values: Values) -> int | None:
     return None
 
 
+def libraries_without_rule(text: str) -> tuple[str, ...]:
+    """Those of a shared_preload_libraries whose shared memory no rule tells, by their names without a folder."""
+    names = (name.rsplit("/", 1)[-1].removesuffix(".so") for name in _preloaded({"shared_preload_libraries": text}))
+    return tuple(name for name in names if library_bytes(name, _NEWEST, {}) is None)
+
+
 #: sizeof(pgssEntry) by major, from servers asked with two values of pg_stat_statements.max.
 _PGSS_ENTRY_BYTES: Final = {15: 360, 16: 360, 17: 408, 18: 432}
 
