@@ -3916,8 +3916,8 @@ export interface components {
          *     and name of the pod that it is in, or of its StatefulSet; with a hyphen at the end, how an operator's pods begin.
          *     ``owner_uid`` is the user that this server ran as.
          *     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
-         *     ``counted_settings``: the given ones that its pages depend on, as text, without the advised and what it loads; None
-         *     in an older plan.
+         *     ``counted_settings``: the given ones that its pages depend on, as text, without the advised; what it preloads, too.
+         *     None in an older plan.
          */
         InstancePlan: {
             /** Name */
