@@ -393,7 +393,7 @@ def _settings(observed: Observation, instance: InstancePlan, server: Server) -> 
     elif asked is None and instance.page_bytes is not None and (new := _new_libraries(instance, server)):
         title = "It is not known what it asks for at its next start"
         reason = f"Its {_LIBRARIES} names {printable(first_of(new))}, which the plan does not count and no rule knows."
-        fix = "Restart it, and plan again while it runs (hugeplan plan --node this): that measures them."
+        fix = "Take it out, or restart it with huge_pages = try and plan again then (hugeplan plan --node this)."
         yield unknown(SETTINGS, instance.name, title, reason, fix)
 
 
