@@ -39,9 +39,10 @@ from hugeplan.artifacts.kernel_command_line import MUST_BE_READ, where_read
 from hugeplan.planner.demand.settings import plain
 from hugeplan.planner.model import InstancePlan, ObservedDatabase, Plan, PlanRequest
 
-#: A user who may not look into the folder finds no file either.
+#: A user who may not look into the folder finds no file either. A way back that was cut off before the lines goes on.
 _DIGEST: Final = shlex.quote(
-    'if test ! -x "${1%/*}"; then echo "$(id -un) may not find $1" >&2; exit 1; fi; test ! -e "$1" || sha256sum "$1"'
+    'if test ! -x "${1%/*}"; then echo "$(id -un) may not find $1" >&2; exit 1; fi;'
+    ' if test -e "$1.going-$0" && test -e "$1.auto-$0"; then echo "$0"; exit; fi; test ! -e "$1" || sha256sum "$1"'
 )
 #: A restart starts them again, a stop and a start do not.
 _REQUIRE: Final = "# Units that require it stop with it: start them after it (systemctl list-dependencies --reverse)."
@@ -188,7 +189,9 @@ def _file(file: Artifact, pools: Artifact, *, reboots: bool) -> Artifact:
     if not reboots:
         note = f"# This stops the server, and step {step} starts it on its new pages. In between it does not run."
         note += f"\n{_REQUIRE}" if restart.startswith("systemctl") else ""
-        return replace(file, install=f"{note}\n{all_of([*install, _stop(file)])}")
+        puts = [line for line in pools.install.split(" &&\n") if line.startswith(f"{INSTALLER} put ")]
+        judged = [line.replace(" put ", " keep ", 1).partition(" < ")[0] for line in puts]
+        return replace(file, install=f"{note}\n{all_of([*judged, *install, _stop(file)])}")
     note = (
         f"# The server is not restarted: after the reboot of step {step} it starts on its new pages. Until then it runs"
         " on, and would not start again."
@@ -221,7 +224,7 @@ def _rebooted(pools: Artifact, changing: Sequence[Artifact]) -> Artifact:
         notes.append(f"# The file of step {file.step} comes back first: its server starts on the former pages.")
         notes += [line for line in file.install.splitlines() if line.startswith("# another user")]
         own, path = back[0].split(f" back {mark(file.content)} ", 1)
-        reads = f"{'' if own == INSTALLER else f'{own} run '}sh -c {_DIGEST} sh {path}"
+        reads = f"{'' if own == INSTALLER else f'{own} run '}sh -c {_DIGEST} {mark(file.content)} {path}"
         # What cannot be read stops the way back: nobody knows that the file is not in force.
         first.append(f"(\nis=$({reads}) &&\ncase $is in {mark(file.content)}*)\n{all_of(back)};;\nesac\n)")
     return replace(pools, rollback="\n".join([*notes, all_of([*first, pools.rollback])]))

@@ -21,7 +21,7 @@ from artifacts.node_played import Played
 from support.seeds import SEEDS
 
 from hugeplan.artifacts import Artifact, installer, render
-from hugeplan.artifacts.base import INSTALLER
+from hugeplan.artifacts.base import INSTALLER, mark
 from hugeplan.artifacts.bundle import bundle
 from hugeplan.artifacts.owners import objects
 from hugeplan.artifacts.provenance import Provenance, with_provenance
@@ -390,6 +390,33 @@ def test_the_way_back_of_pools_stops_where_a_file_cannot_be_read(
     done = subprocess.run(["/bin/sh", "-c", first], check=False, capture_output=True, env=environment)
     assert (done.returncode == 0) is (comes_back is not None), done.stderr
     assert ("back " in called.read_text() if called.exists() else False) is bool(comes_back)
+
+
+def test_a_server_is_not_stopped_where_its_pools_cannot_be_written(tmp_path: Path) -> None:
+    """Found: an upgraded Debian's /usr/local is writable by a group; the next step refused, and the server was down."""
+    node = Node(tmp_path, {"a": (2 * MIB, 2)}, {"a": (GIB, 2)}, "runtime", {"a": None}, kept=True, is_root=True)
+    (tmp_path / "bin").chmod(0o777)
+    before = dict(node.of["running"])
+    with pytest.raises(AssertionError, match="assert 1 == 0"):
+        node.follow(node.steps[0], node.steps[0].install)
+    assert node.of["running"] == before
+
+
+def test_the_way_back_of_pools_brings_the_lines_back_that_an_earlier_one_left(tmp_path: Path) -> None:
+    """Found: killed between the two, it rebooted without the lines of postgresql.auto.conf."""
+    node = Node(tmp_path, {"a": (2 * MIB, 2)}, {"a": (GIB, 2)}, "boot", {"a": None}, kept=True, is_root=True)
+    for file in node.steps:
+        node.follow(file, file.install)
+    own, pools = node.steps
+    auto, path = tmp_path / "a/postgresql.auto.conf", Path(own.path or "")
+    kept = path.with_name(f"{path.name}.auto-{mark(own.content)}")
+    kept.write_text("work_mem = '8MB'\n")
+    back = own.rollback[own.rollback.index(INSTALLER) :].partition(" &&\n")[0]
+    node.follow(own, back)
+    assert not path.exists()
+    node.follow(pools, pools.rollback)
+    assert auto.read_text() == "work_mem = '8MB'\n"
+    assert not kept.exists()
 
 
 @pytest.mark.parametrize(
