@@ -132,7 +132,7 @@ def joined(steps: Sequence[Artifact], others: Sequence[Artifact]) -> tuple[list[
             done.append(a)
     if pools and changing:
         others = [_instead(a, changing, reboots=reboots) if a.kind in _INSTEAD else a for a in others]
-    return done, [_by_hand(a, reboots=reboots) for a in others]
+    return done, [_by_hand(a, reboots=reboots, by_grub=_by_grub(pools)) for a in others]
 
 
 def _instead(file: Artifact, changing: Sequence[Artifact], *, reboots: bool) -> Artifact:
@@ -196,7 +196,7 @@ def _file(file: Artifact, pools: Artifact, *, reboots: bool) -> Artifact:
         f"# The server is not restarted: after the reboot of step {step} it starts on its new pages. Until then it runs"
         " on, and would not start again."
     )
-    if pools.kind in {"kernel_command_line", "ansible_playbook"}:
+    if _by_grub([pools]):
         note += f"\n# Without the first command where an alternative without GRUB takes the place of step {step}."
         install = [MUST_BE_READ, *install]
     rollback = file.rollback
@@ -255,7 +255,11 @@ def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, r
     return replace(pools, install=install, rollback=f"{note}\n{stops} && {{\n{pools.rollback}\n}}")
 
 
-def _by_hand(file: Artifact, *, reboots: bool) -> Artifact:
+def _by_grub(pools: Sequence[Artifact]) -> bool:
+    return bool(pools) and pools[0].kind in {"kernel_command_line", "ansible_playbook"}
+
+
+def _by_hand(file: Artifact, *, reboots: bool, by_grub: bool) -> Artifact:
     """Lines that are left to a person."""
     if "_snippet" not in file.kind or not isinstance(file, (GivesBack, ChangesSize)):
         return file
@@ -268,6 +272,8 @@ def _by_hand(file: Artifact, *, reboots: bool) -> Artifact:
     if isinstance(file, ChangesSize) and reboots:
         summary += " It is not restarted: the reboot of the steps starts it on its new pages. Back: the lines first."
         install = install.partition(", then restart")[0] + ", without a restart: the reboot of the steps does it"
+        if by_grub:
+            install = f"# only where this says nothing: {MUST_BE_READ}\n{install}"
         rollback = "# set the previous values before the way back of the pools, whose reboot restarts it"
     elif isinstance(file, ChangesSize):
         summary += " It is stopped until the steps have run: there are no pages for it."

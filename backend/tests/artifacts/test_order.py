@@ -347,6 +347,7 @@ def test_lines_that_are_left_to_a_person_say_that_they_go_first(size: int, at: s
     assert ("way back of the pools" in form.rollback) is (size == GIB)
     assert ("after the ways back of the numbered steps" in form.rollback) is (size != GIB)
     assert ("without a restart" in form.install) is (size == GIB and at == "boot")
+    assert form.install.startswith("# only where this says nothing: {") is (size == GIB and at == "boot")
     assert form.install.startswith("# stop it; ") is (size == GIB and at == "runtime")
 
 
