@@ -37,7 +37,7 @@ _WITHOUT_OTHERS = (
 #: GRUB's own program reads no such folder; Debian's does, and those of who took its change over.
 IS_READ: Final = 'grep -qs default/grub.d "$(command -v grub-mkconfig || command -v grub2-mkconfig)"'
 _REBOOT: Final = " &&\nreboot"
-_SAY: Final = 'echo "GRUB reads no /etc/default/grub.d here: plan with policy.reserve_at = runtime" >&2; false'
+_SAY: Final = 'echo "GRUB reads no /etc/default/grub.d here: plan for run time (policy.reserve_at)" >&2; false'
 #: Ends with an error where GRUB does not read the file.
 MUST_BE_READ: Final = f"{{ {IS_READ} || {{ {_SAY}; }}; }}"
 #: What each distribution runs after a change of GRUB's defaults.

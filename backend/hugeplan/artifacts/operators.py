@@ -41,7 +41,7 @@ def _patches(kind: str, plan: Plan, request: PlanRequest, of_objects: Mapping[Ow
         own = of_objects[target]
         planned = next(planned for one, planned in pairs if one is not None and one[0] == target)
         patch = with_change(_of_object(own_kind, name, target, own), planned, request)
-        yield made_once(patch, plan.node, own.nodes)
+        yield made_once(patch, plan.node, own)
 
 
 def _of_object(kind: str, name: str, target: OperatorObject, own: Needs) -> Artifact:

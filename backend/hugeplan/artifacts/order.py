@@ -39,10 +39,10 @@ from hugeplan.artifacts.kernel_command_line import MUST_BE_READ, where_read
 from hugeplan.planner.demand.settings import plain
 from hugeplan.planner.model import InstancePlan, ObservedDatabase, Plan, PlanRequest
 
-#: A user who may not look into the folder finds no file either. A way back that was cut off before the lines goes on.
-_DIGEST: Final = shlex.quote(
+#: Says whether the file was put, up to the end of its way back. Who may not look into the folder finds no file either.
+_IS_PUT: Final = shlex.quote(
     'if test ! -x "${1%/*}"; then echo "$(id -un) may not find $1" >&2; exit 1; fi;'
-    ' if test -e "$1.going-$0" && test -e "$1.auto-$0"; then echo "$0"; exit; fi; test ! -e "$1" || sha256sum "$1"'
+    ' for kept in "$1.before-$0" "$1.going-$0"; do test ! -e "$kept" || echo yes; done'
 )
 #: A restart starts them again, a stop and a start do not.
 _REQUIRE: Final = "# Units that require it stop with it: start them after it (systemctl list-dependencies --reverse)."
@@ -55,15 +55,21 @@ _INSTEAD: Final = (*_POOLS, "tuned_profile", "tmpfiles", "sysctl")
 
 def with_change(file: Artifact, planned: InstancePlan, request: PlanRequest) -> Artifact:
     """The file as one that gives pages back or changes their size, where the running server says so."""
+    kind = change(planned, request)
+    return file if kind is None else kind(**asdict(file))
+
+
+def change(planned: InstancePlan, request: PlanRequest) -> type[GivesBack | ChangesSize] | None:
+    """What the running server's file does; its step goes before that of the pools. None: it goes behind."""
     server = request.server(planned.runs_as)
     if server is None or not server.hugetlb_bytes:
-        return file
+        return None
     if planned.page_bytes is None:
-        return GivesBack(**asdict(file))
+        return GivesBack
     held = _held(server, request.node.default_huge_page_bytes)
     if held[planned.page_bytes] > planned.demand.pages * planned.page_bytes:
-        return GivesBack(**asdict(file))
-    return file if held[planned.page_bytes] else ChangesSize(**asdict(file))
+        return GivesBack
+    return None if held[planned.page_bytes] else ChangesSize
 
 
 def _held(server: ObservedDatabase, default_bytes: int) -> Counter[int]:
@@ -135,12 +141,17 @@ def joined(steps: Sequence[Artifact], others: Sequence[Artifact]) -> tuple[list[
     return done, [_by_hand(a, reboots=reboots, by_grub=_by_grub(pools)) for a in others]
 
 
+def _steps(files: Sequence[Artifact]) -> str:
+    return " and ".join(str(file.step) for file in files)
+
+
 def _instead(file: Artifact, changing: Sequence[Artifact], *, reboots: bool) -> Artifact:
     """What takes the place of the pools' step does for the servers what that step does."""
     if file.kind == "kernel_command_line":
         file = replace(file, install=where_read(file.install))
     if file.restart is Restart.REBOOT:
-        return _rebooted(file, changing)
+        starts = f"# Where it ends with an error, the way back of step {_steps(changing)} starts what that stopped.\n"
+        return _rebooted(replace(file, install=("" if reboots else starts) + file.install), changing)
     if file.kind == "sysctl" and "vm.nr_hugepages" not in file.content:
         return file
     return _started(file, changing, is_first=True, runs=reboots)
@@ -224,9 +235,9 @@ def _rebooted(pools: Artifact, changing: Sequence[Artifact]) -> Artifact:
         notes.append(f"# The file of step {file.step} comes back first: its server starts on the former pages.")
         notes += [line for line in file.install.splitlines() if line.startswith("# another user")]
         own, path = back[0].split(f" back {mark(file.content)} ", 1)
-        reads = f"{'' if own == INSTALLER else f'{own} run '}sh -c {_DIGEST} {mark(file.content)} {path}"
-        # What cannot be read stops the way back: nobody knows that the file is not in force.
-        first.append(f"(\nis=$({reads}) &&\ncase $is in {mark(file.content)}*)\n{all_of(back)};;\nesac\n)")
+        reads = f"{'' if own == INSTALLER else f'{own} run '}sh -c {_IS_PUT} {mark(file.content)} {path}"
+        # What cannot be read, or was changed since, stops the way back: the server would not start after the reboot.
+        first.append(f'(\nis=$({reads}) &&\nif test "$is"; then\n{all_of(back)}\nfi\n)')
     return replace(pools, rollback="\n".join([*notes, all_of([*first, pools.rollback])]))
 
 
@@ -235,7 +246,7 @@ def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, r
 
     ``runs``: what they did not stop, as they are made for a reboot.
     """
-    of_steps = " and ".join(str(file.step) for file in changing)
+    of_steps = _steps(changing)
     install = pools.install
     stops = all_of([_stop(file) for file in changing])
     if is_first:

@@ -18,6 +18,7 @@ from functools import reduce
 from typing import Any
 
 from hugeplan.artifacts.base import Artifact, ChangesSize, GivesBack, one_line, slug, with_pool
+from hugeplan.artifacts.order import change
 from hugeplan.planner.memory.kubernetes import PodMemory, huge_page_limits, pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, OperatorObject, Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name
@@ -100,6 +101,7 @@ class Needs:
         limits: the same with the error bar, of the pod whose node has the fewest pages for it. More for each than what
             the pools hold would let a pod wait for ever.
         nodes, pods: where its pods are, and which.
+        shrinks: the nodes whose pods need fewer pages or change their size: a patch goes before their pools.
     """
 
     least: Mapping[str, int]
@@ -107,6 +109,7 @@ class Needs:
     memory: PodMemory
     nodes: tuple[str, ...]
     pods: tuple[tuple[DatabaseInstance, InstancePlan], ...]
+    shrinks: tuple[str, ...] = ()
 
     @property
     def pages(self) -> dict[str, int]:
@@ -127,6 +130,7 @@ class Needs:
             memory=max(self.memory, other.memory, key=lambda one: (one.limit_bytes or 0, one.request_bytes or 0)),
             nodes=(*dict.fromkeys((*self.nodes, *other.nodes)),),
             pods=(*self.pods, *other.pods),
+            shrinks=(*self.shrinks, *(node for node in other.shrinks if node not in self.nodes)),
         )
 
 
@@ -153,7 +157,8 @@ def objects(nodes: Iterable[tuple[Plan, PlanRequest]]) -> dict[Owner, Needs]:
         for instance, planned in with_pool(plan, request) if request.reservations.kubernetes else ():
             own = owner(instance)
             if own is not None:
-                found.setdefault(own, []).append(needs(plan, instance, planned))
+                shrinks = (plan.node,) if change(planned, request) else ()
+                found.setdefault(own, []).append(replace(needs(plan, instance, planned), shrinks=shrinks))
     return {own: reduce(Needs.joined, each) for own, each in found.items()}
 
 
@@ -175,27 +180,28 @@ def without_room(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Ne
                  if left[name] < 0), None)  # fmt: skip
 
 
-def made_once(patch: Artifact, node: str, nodes: Iterable[str]) -> Artifact:
+def made_once(patch: Artifact, node: str, of_all: Needs) -> Artifact:
     """A patch with what it asks of other nodes; it is made, and taken back, from the folder of the first alone.
 
     What another folder would keep as the state before it is the patched object.
     """
-    first, *more = [one_line(name) for name in nodes]
+    first, *more = of_all.nodes
     if not more:
         return patch
-    others = ", ".join(name for name in (first, *more) if name != one_line(node))
     # As on one node (order.py): a pod that asks for more pages than its node has is not taken.
-    is_first = isinstance(patch, (GivesBack, ChangesSize))
-    order = "it comes before the pools of all these nodes" if is_first else "the pools of all these nodes come first"
-    summary = f"{patch.summary} Its pods on {others} start again, too: {order}."
-    if one_line(node) != first:
-        where = f"# from the folder of {first}, once for all nodes"
-        return replace(
-            patch, summary=summary, install=f"{where}, {'before' if is_first else 'after'} their pools", rollback=where
-        )
-    before, back = f"first the pools of {others}", f"before the pools of {others} go"
-    if is_first:
-        before, back = f"before the pools of {others}", f"after the pools of {others} are back"
-    return replace(
-        patch, summary=summary, install=f"# {before}\n{patch.install}", rollback=f"# {back}\n{patch.rollback}"
+    ahead, behind = (
+        ", ".join(one_line(name) for name in of_all.nodes if name != node and (name in of_all.shrinks) is is_first)
+        for is_first in (True, False)
     )
+    orders = [ahead and f"it comes before the pools of {ahead}", behind and f"the pools of {behind} come first"]
+    others = ", ".join(one_line(name) for name in of_all.nodes if name != node)
+    summary = f"{patch.summary} Its pods on {others} start again, too: {', '.join(filter(None, orders))}."
+    if node != first:
+        where = f"# from the folder of {one_line(first)}, once for all nodes"
+        is_first = "before" if isinstance(patch, (GivesBack, ChangesSize)) else "after"
+        return replace(patch, summary=summary, install=f"{where}, {is_first} the pools of this one", rollback=where)
+    before = [ahead and f"# before the pools of {ahead}", behind and f"# first the pools of {behind}"]
+    back = [ahead and f"# after the pools of {ahead} are back", behind and f"# before the pools of {behind} go"]
+    install, rollback = ("\n".join([*filter(None, notes), own])
+                         for notes, own in ((before, patch.install), (back, patch.rollback)))  # fmt: skip
+    return replace(patch, summary=summary, install=install, rollback=rollback)

@@ -136,7 +136,7 @@ def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) 
             if kind != SNIPPET:
                 amounts = {part: amounts[part] | _no_other(request, amounts[part]) for part in amounts}
             patch = with_change(_patch(instance, planned, own_kind, amounts, notes), planned, request)
-            yield made_once(patch, plan.node, of_all.nodes)
+            yield made_once(patch, plan.node, of_all)
 
 
 def _no_other(request: PlanRequest, amounts: Mapping[str, Any]) -> dict[str, None]:

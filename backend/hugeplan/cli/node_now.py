@@ -71,8 +71,8 @@ def boot_counts(root: str, inventory: Mapping[str, Any]) -> list[tuple[str, int 
 
 
 def _in_order(root: str, folder: str) -> list[Path]:
-    """Files in systemd's order: by name, whatever their folder; of one name the first folder's alone."""
+    """Files that systemd reads, in its order: by name, whatever their folder; of one name the first folder's alone."""
     by_name: dict[str, Path] = {}
     for parent in ("usr/lib", "usr/local/lib", "run", "etc"):
-        by_name.update({path.name: path for path in Path(root, parent, folder).glob("*.conf")})
+        by_name.update({path.name: path for path in Path(root, parent, folder).glob("[!.]*.conf")})
     return [by_name[name] for name in sorted(by_name)]

@@ -366,12 +366,21 @@ def test_a_pod_needs_no_more_than_its_node_has(size: int, at: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "folder", "comes_back"),
-    [(None, "", None), ("of the plan", "", True), ("", "", False), ("of another", "", False), ("", "/gone", None)],
+    [
+        (None, "", None),
+        ("of the plan", "", True),
+        ("edited", "", True),
+        ("", "", False),
+        ("of another", "", False),
+        ("", "/gone", None),
+    ],
 )
 def test_the_way_back_of_pools_stops_where_a_file_cannot_be_read(
     tmp_path: Path, said: str | None, folder: str, comes_back: bool | None
 ) -> None:
-    """Found: after the reboot, in a new login, PGDATA is not exported; the file stayed, and the node rebooted."""
+    """Found: after the reboot, in a new login, PGDATA is not exported; the file stayed, and the node rebooted. So it
+    did where somebody had edited the file.
+    """
     unplaced = {"a": (2 * MIB, 2)}, {"a": (GIB, 2)}, "boot", {"a": "postgresql-17.service"}
     node = Node(tmp_path / "node", *unplaced, kept=False, is_root=True, placed=False)
     (file,) = (a for a in node.steps if a.kind == "postgresql_conf")
@@ -380,6 +389,8 @@ def test_the_way_back_of_pools_stops_where_a_file_cannot_be_read(
     (data / "conf.d").mkdir(parents=True)
     if said:
         (data / "conf.d/a-hugepages.conf").write_text(file.content if said == "of the plan" else said)
+    if said in {"of the plan", "edited"}:
+        (data / f"conf.d/a-hugepages.conf.before-{mark(file.content)}").touch()
     program = tmp_path / "program"
     called = tmp_path / "called"
     program.write_text(f'#!/bin/sh\ncase $3 in run) shift 3; exec "$@" ;; esac\necho "$@" >> {called}\n')
@@ -421,29 +432,31 @@ def test_the_way_back_of_pools_brings_the_lines_back_that_an_earlier_one_left(tm
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "order"),
+    ("first", "old", "new", "order"),
     [
-        ((2 * MIB, 8), (2 * MIB, 4), ("# before the", "# after the", "before")),
-        ((2 * MIB, 4), (2 * MIB, 8), ("# first the", "# before the", "after")),
-        ((2 * MIB, 4), (GIB, 4), ("# before the", "# after the", "before")),
+        (None, (2 * MIB, 8), (2 * MIB, 4), ("# before the", "# after the", "before")),
+        (None, (2 * MIB, 4), (2 * MIB, 8), ("# first the", "# before the", "after")),
+        (None, (2 * MIB, 4), (GIB, 4), ("# before the", "# after the", "before")),
+        ((2 * MIB, 9), (2 * MIB, 4), (2 * MIB, 8), ("# first the", "# before the", "after")),
     ],
 )
 def test_a_patch_for_pods_on_several_nodes_has_one_order_with_their_pools(
-    old: tuple[int, int], new: tuple[int, int], order: tuple[str, str, str]
+    first: tuple[int, int] | None, old: tuple[int, int], new: tuple[int, int], order: tuple[str, str, str]
 ) -> None:
-    """Found: it said that their pools come first, also where they shrink below what the pods ask for."""
-    pairs = [in_a_set(node, old, new) for node in ("n1", "n2")]
-    first, other = (
+    """Found: it said that their pools come first, also where they shrink below what the pods ask for. Then the first
+    node's answer stood for all.
+    """
+    pairs = [in_a_set("n1", first or old, new), in_a_set("n2", old, new)]
+    patch, other = (
         next(a for a in render(*pair, of_objects=objects(pairs)) if a.kind == "statefulset_patch") for pair in pairs
     )
-    assert f"{order[0]} pools of n2\n" in first.install
-    assert f"{order[1]} pools of n2 " in first.rollback
-    assert other.install.endswith(f"# from the folder of n1, once for all nodes, {order[2]} their pools")
+    assert f"{order[0]} pools of n2\n" in patch.install
+    assert f"{order[1]} pools of n2 " in patch.rollback
+    assert other.install.endswith(f"# from the folder of n1, once for all nodes, {order[2]} the pools of this one")
     assert "Start the program" not in other.rollback
     files = [[a.kind for a in render(*pair, of_objects=objects(pairs)) if a.recommended] for pair in pairs]
-    for kinds in files:
-        is_first = kinds.index("statefulset_patch") < kinds.index("kernel_command_line")
-        assert is_first is (order[2] == "before")
+    for kinds, comes_first in zip(files, (bool(first) or order[2] == "before", order[2] == "before"), strict=True):
+        assert (kinds.index("statefulset_patch") < kinds.index("kernel_command_line")) is comes_first
 
 
 def in_a_set(node: str, old: tuple[int, int], new: tuple[int, int]) -> tuple[Plan, PlanRequest]:

@@ -357,6 +357,7 @@ NODE0, TOTAL = f"/sys/devices/system/node/node0/{POOLS}", f"/sys/kernel/mm/{POOL
         ({"sysctl.d/60.conf": "vm.nr_hugepages = 7", "sysctl.d/99.conf": "vm.nr_hugepages_mempolicy = 4G"}, 7),
         ({"sysctl.d/60.conf": "vm.nr_hugepages=7\nvm.nr_hugepages_mempolicy=8\nvm.nr_hugepages=7"}, 8),
         ({"sysctl.d/60.conf": "vm.nr_hug* = 7"}, 7),
+        ({"sysctl.d/60.conf": "vm.nr_hugepages = 8", "sysctl.d/.70.conf": "vm.nr_hugepages = 7"}, 8),
         ({"sysctl.d/60.conf": "vm.nr_hug* = 7", "sysctl.d/70.conf": "vm.nr_hugepages = 8"}, 8),
         ({"sysctl.d/60.conf": "vm.nr_huge* = 7\n-vm.nr_hugepages\n-vm/nr_hugepages_mempolicy"}, None),
         ({"sysctl.d/60.conf": "vm.nr_hugepages = 218\n-vm.nr_hugepages"}, None),
