@@ -28,6 +28,8 @@ def write_bundle(files: Sequence[BundleFile], folder: Path, option: str) -> None
         for path in _of_bundle(folder, []):
             if "/" in path and path not in known:
                 sys.stderr.write(f"hugeplan: {folder / path}: not a file of this plan any more\n")
+        if (owner := folder.stat().st_uid) != os.geteuid():
+            sys.stderr.write(f"hugeplan: {folder} is of user {owner}: let root run none of its files\n")
     except OSError as error:
         raise InputError(f"{option} {folder}: {error.strerror}") from error
 

@@ -60,11 +60,15 @@ def test_a_folder_that_another_user_made_first_is_written_to_as_that_user(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")
 @pytest.mark.parametrize("name", ["README.md", "1-x"])
-def test_a_bundle_in_another_users_folder_is_read_as_that_user(everybodys: Path, name: str) -> None:
+def test_a_bundle_in_another_users_folder_is_read_as_that_user(
+    everybodys: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Between a look and what follows, that user may put a link to root's files or folders in the place of any."""
     hers = everybodys / "hers"
     write_bundle([BundleFile("README.md", "x"), BundleFile("1-x/y", "x")], hers, "--out")
     os.chown(hers, 65534, 65534)
+    write_bundle([BundleFile("README.md", "x")], hers, "--out")
+    assert "is of user 65534: let root run none" in capsys.readouterr().err
     assert [file.path for file in read_bundle(hers, "--diff")] == ["1-x/y", "README.md"]
     (hers / name).chmod(0o600)
     with pytest.raises(InputError, match="Permission denied"):
