@@ -70,6 +70,7 @@ def test_a_bundle_in_another_users_folder_is_read_as_that_user(
     write_bundle([BundleFile("README.md", "x")], hers, "--out")
     assert "is of user 65534: let root run none" in capsys.readouterr().err
     assert [file.path for file in read_bundle(hers, "--diff")] == ["1-x/y", "README.md"]
+    os.chown(hers / name, 0, 0)
     (hers / name).chmod(0o600)
     with pytest.raises(InputError, match="Permission denied"):
         read_bundle(hers, "--diff")
