@@ -32,7 +32,7 @@ from hugeplan.api.middleware import Refusals, RequestContext
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.benchmarks.router import router as benchmarks_router
 from hugeplan.db.engine import create_engine
-from hugeplan.db.maintenance import Maintenance
+from hugeplan.db.maintenance import GONE_SECONDS, Maintenance, remove_gone
 from hugeplan.db.session import Database
 from hugeplan.documents.report import Report
 from hugeplan.events.delivery import deliver_forever
@@ -135,6 +135,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     work.start("webhooks", partial(deliver_forever, database, Sender(settings.webhook_allowed_networks).post))
     maintenance = Maintenance(database, settings, app.state.metrics.note_retention)
     work.start("maintenance", maintenance.round, every=settings.maintenance_interval_seconds)
+    work.start("gone scenarios", partial(remove_gone, database), every=GONE_SECONDS)
     work.start("sealing", partial(seal_and_give_back, database, settings), every=SEAL_SECONDS)
     work.start("silent nodes", partial(watch, database), every=WATCH_SECONDS)
     work.start("stale plans", partial(check_plans, database, app.state.sandbox), every=PLANS_SECONDS)

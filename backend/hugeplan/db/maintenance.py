@@ -28,6 +28,7 @@ from hugeplan.settings import Settings
 
 DAYS_AHEAD = 3
 DELETED_AT_A_TIME = 5000
+GONE_SECONDS: Final = 60.0
 LOCKED_AT_A_TIME = 25
 """Nodes: their reports wait meanwhile."""
 MOVED_AT_MOST = 100_000
@@ -250,6 +251,16 @@ async def _too_much(database: Database, settings: Settings, now: datetime) -> st
                 return found
         before = now - timedelta(days=settings.document_retention_days)
         return await retention.too_many_rows(session, "reports", "received_at", before, share)
+
+
+async def remove_gone(database: Database) -> None:
+    """Remove what was left of scenarios when they were deleted, a few rows at a time."""
+    with suppress(_ElsewhereError):
+        async with database.read() as session:
+            gone = (await session.scalars(text("SELECT id FROM scenarios WHERE is_gone"))).all()
+        for scenario_id in gone:
+            for statement in retention.GONE_SCENARIO:
+                await _in_batches(database, statement, {"id": scenario_id}, retention.GONE_AT_ONCE)
 
 
 async def maintain_if_sure(

@@ -89,6 +89,22 @@ def batch(table: str, condition: str) -> str:
     return f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE {condition} LIMIT :limit)"  # noqa: S608
 
 
+GONE_AT_ONCE: Final = 20
+"""Rows that may have some megabytes each."""
+GONE_SCENARIO: Final = (
+    batch("plans", "scenario_id = :id AND state = 'draft'"),
+    "UPDATE plans SET scenario_id = NULL WHERE ctid IN"
+    " (SELECT ctid FROM plans WHERE scenario_id = :id AND state <> 'draft' LIMIT :limit)",
+    batch("scenario_versions", "scenario_id = :id"),
+    batch(
+        "scenarios",
+        "id = :id AND NOT EXISTS (SELECT FROM plans WHERE scenario_id = :id)"
+        " AND NOT EXISTS (SELECT FROM scenario_versions WHERE scenario_id = :id)",
+    ),
+)
+"""What a deleted scenario leaves behind goes in parts: its drafts, then what stays of its plans, then itself."""
+
+
 def old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """What is past its retention: tables, and statements that delete a part of them."""
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Text, cast, delete, func, select, update
+from sqlalchemy import Row, Text, cast, delete, func, select, text, update
 from sqlalchemy.orm import defer
 
+from hugeplan.db import retention
 from hugeplan.db.base import newest_first
 from hugeplan.db.models import NodeRow, PlanInForceRow, PlanRow, RunRow, ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -34,13 +35,14 @@ async def list_scenarios(
 ) -> Sequence[tuple[ScenarioRow, UUID | None]]:
     """Scenarios with their newest plan's id, most recently changed first, without their documents."""
     statement = select(ScenarioRow, _latest_plan_id()).options(defer(ScenarioRow.document, raiseload=True))
+    statement = statement.where(~ScenarioRow.is_gone)
     statement = newest_first(statement, ScenarioRow.updated_at, ScenarioRow.id, after=after, limit=limit)
     return [(row[0], row[1]) for row in await session.execute(statement)]
 
 
 async def get_scenario(session: ReadSession, scenario_id: UUID) -> tuple[ScenarioRow, UUID | None] | None:
     """A scenario and its newest plan's id."""
-    statement = select(ScenarioRow, _latest_plan_id()).where(ScenarioRow.id == scenario_id)
+    statement = select(ScenarioRow, _latest_plan_id()).where(ScenarioRow.id == scenario_id, ~ScenarioRow.is_gone)
     row = (await session.execute(statement)).one_or_none()
     return None if row is None else (row[0], row[1])
 
@@ -50,7 +52,7 @@ async def scenarios_named(session: WriteSession, names: Sequence[str]) -> dict[s
     statement = (
         select(ScenarioRow)
         .options(defer(ScenarioRow.document, raiseload=True))
-        .where(ScenarioRow.name.in_(names), ScenarioRow.node_id.is_(None))
+        .where(ScenarioRow.name.in_(names), ScenarioRow.node_id.is_(None), ~ScenarioRow.is_gone)
         .order_by(ScenarioRow.updated_at, ScenarioRow.id)
         .with_for_update()
     )
@@ -59,7 +61,7 @@ async def scenarios_named(session: WriteSession, names: Sequence[str]) -> dict[s
 
 async def count_scenarios(session: ReadSession) -> int:
     """How many scenarios are kept."""
-    return (await session.execute(select(func.count()).select_from(ScenarioRow))).scalar_one()
+    return (await session.execute(select(func.count()).where(~ScenarioRow.is_gone))).scalar_one()
 
 
 async def count_open_plans(session: ReadSession, author_id: UUID) -> int:
@@ -88,17 +90,12 @@ async def replace_scenario(session: WriteSession, scenario_id: UUID, version: in
 
 
 async def delete_scenario(session: WriteSession, scenario_id: UUID, version: int) -> bool:
-    """Delete a scenario if it still has this version, and the drafts that were made of it."""
-    drafts = delete(PlanRow).where(PlanRow.scenario_id == scenario_id, PlanRow.state == "draft")
-    is_current = select(ScenarioRow.id).where(ScenarioRow.id == scenario_id, ScenarioRow.version == version).exists()
-    await session.execute(drafts.where(is_current).execution_options(synchronize_session=False))
-    statement = (
-        delete(ScenarioRow)
-        .where(ScenarioRow.id == scenario_id, ScenarioRow.version == version)
-        .returning(ScenarioRow.id)
-        .execution_options(synchronize_session=False)
-    )
-    return (await session.execute(statement)).scalar_one_or_none() is not None
+    """Delete a scenario if it still has this version, and a part of what was made of it: the rest goes by itself."""
+    if not await replace_scenario(session, scenario_id, version, {"is_gone": True}):
+        return False
+    for statement in retention.GONE_SCENARIO:
+        await session.execute(text(statement), {"id": scenario_id, "limit": retention.GONE_AT_ONCE})
+    return True
 
 
 async def add_plans(session: WriteSession, plans: Sequence[PlanRow]) -> None:

@@ -13,10 +13,17 @@ from hugeplan.db.base import Base, JsonDocument, JsonObject
 
 
 class ScenarioRow(Base):
-    """A saved what-if input. ``version`` grows by one with each edit and is the ETag."""
+    """A saved what-if input. ``version`` grows by one with each edit and is the ETag.
+
+    ``is_gone``: somebody has deleted it; it is there until all that was made of it is gone, or refers to it no more.
+    """
 
     __tablename__ = "scenarios"
-    __table_args__ = (CheckConstraint("version > 0", name="version"), Index(None, "updated_at", "id"))
+    __table_args__ = (
+        CheckConstraint("version > 0", name="version"),
+        Index(None, "updated_at", "id"),
+        Index(None, "id", postgresql_where=text("is_gone")),
+    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     name: Mapped[str]
@@ -25,6 +32,7 @@ class ScenarioRow(Base):
     document: Mapped[JsonDocument]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    is_gone: Mapped[bool] = mapped_column(server_default=text("false"))
 
 
 class PlanRow(Base):
