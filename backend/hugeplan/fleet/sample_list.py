@@ -54,15 +54,6 @@ _MOST_KEYS: Final = 1 << 15
 """Samples that are read of a block, times its cost."""
 
 _ids = partial(func.array_send, type_=LargeBinary)
-_OF_BLOCK: Final = (
-    SealedSamplesRow.node_id,
-    SealedSamplesRow.start_at,
-    SealedSamplesRow.first_report_id,
-    SealedSamplesRow.end_at,
-    case((SealedSamplesRow.start_at < SealedSamplesRow.end_at, SealedSamplesRow.numbers)).label("numbers"),
-    (func.octet_length(SealedSamplesRow.details) > 0).label("is_in_full"),
-    _ids(SealedSamplesRow.report_ids).label("ids"),
-)
 _IN_ORDER: Final = (SealedSamplesRow.end_at, SealedSamplesRow.start_at, SealedSamplesRow.first_report_id)
 _OF_DOCUMENTS: Final = (
     SealedDocumentsRow.node_id,
@@ -156,7 +147,7 @@ class SampleList:
     ) -> list[Block]:
         """The next blocks that may hold what follows, in the order of their newest samples."""
         row = SealedSamplesRow
-        statement = select(*_OF_BLOCK).where(row.node_id == self._node_id)
+        statement = select(row).where(row.node_id == self._node_id)
         for earliest in (self._start, since):
             if earliest is not None:  # a row spans a day at most
                 statement = statement.where(row.end_at >= earliest, row.start_at >= earliest - timedelta(days=1))
@@ -166,8 +157,14 @@ class SampleList:
             statement = statement.where(row.start_at <= after[0])
         if last is not None:
             statement = statement.where(tuple_(*_IN_ORDER) < (last.end_at, last.start_at, last.first_report_id))
-        statement = statement.order_by(*(one.desc() for one in _IN_ORDER)).limit(many)
-        rows = (await self._session.execute(statement)).all()
+        # Chosen first: they are sorted, and the ids of all would be unpacked.
+        of = statement.order_by(*(one.desc() for one in _IN_ORDER)).limit(many).subquery().c
+        numbers = case((of.start_at < of.end_at, of.numbers)).label("numbers")
+        is_in_full = (func.octet_length(of.details) > 0).label("is_in_full")
+        key = of.node_id, of.start_at, of.first_report_id, of.end_at
+        chosen = select(*key, numbers, is_in_full, _ids(of.report_ids).label("ids"))
+        in_order = of.end_at.desc(), of.start_at.desc(), of.first_report_id.desc()
+        rows = (await self._session.execute(chosen.order_by(*in_order))).all()
         theirs = await self._documents_of([one for one in rows if not one.is_in_full])
         return [Block._make((*one, theirs.get((one.start_at, one.first_report_id)))) for one in rows]
 

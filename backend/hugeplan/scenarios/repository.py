@@ -181,9 +181,11 @@ async def add_versions(session: WriteSession, versions: Sequence[ScenarioVersion
 
 async def list_versions(session: ReadSession, scenario_id: UUID, *, before: int | None, limit: int) -> Sequence[Any]:
     """The versions of a scenario, newest first, each with its document as the text that is kept."""
-    row = ScenarioVersionRow
-    columns = (row.scenario_id, row.version, row.name, row.node_id, row.saved_at, row.saved_by)
-    statement = select(*columns, cast(row.document, Text).label("document")).where(row.scenario_id == scenario_id)
+    statement = select(ScenarioVersionRow).where(ScenarioVersionRow.scenario_id == scenario_id)
     if before is not None:
-        statement = statement.where(row.version < before)
-    return (await session.execute(statement.order_by(row.version.desc()).limit(limit))).all()
+        statement = statement.where(ScenarioVersionRow.version < before)
+    # Chosen first: where PostgreSQL sorts, it would unpack the documents of all.
+    row = statement.order_by(ScenarioVersionRow.version.desc()).limit(limit).subquery().c
+    columns = (row.scenario_id, row.version, row.name, row.node_id, row.saved_at, row.saved_by)
+    statement = select(*columns, cast(row.document, Text).label("document")).order_by(row.version.desc())
+    return (await session.execute(statement)).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hugeplan.cli import InputError
 from hugeplan.cli.plan_document import read_plan as read_plan_file
 from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
 from hugeplan.planner.model import Plan
-from hugeplan.scenarios import plan_difference
+from hugeplan.scenarios import plan_difference, repository
 
 
 def scenario(buffers: str = "8GB", **rest: Any) -> dict[str, Any]:
@@ -147,6 +148,23 @@ class TestScenarioVersions:
         rest = (await planner.get(f"{address}/versions", params={"cursor": first["next_cursor"]})).json()
         assert [(v["version"], v["scenario"]) for v in rest["items"]] == [(1, scenario())]
         assert rest["next_cursor"] is None
+
+    async def test_a_page_unpacks_no_other_documents(self, service: Service, planner: httpx.AsyncClient) -> None:
+        """Where PostgreSQL sorts, as it does of a table that it has not analysed, it unpacked those of all versions."""
+        made = (await planner.post("/api/v1/scenarios", json={"name": "a", "scenario": scenario()})).json()
+        wide = "SELECT json_agg(md5(CAST(n + i AS text))) FROM generate_series(1, 500) n"
+        copies = f"SELECT scenario_id, 1 + i, name, ({wide}), saved_at FROM scenario_versions, generate_series(1, 40) i"
+        columns = "scenario_id, version, name, document, saved_at"
+        unpacked = "SELECT pg_stat_get_xact_blocks_fetched(reltoastrelid) FROM pg_class WHERE relname = :table"
+        counts = []
+        async with service.database.write() as session:
+            await session.execute(text(f"INSERT INTO scenario_versions ({columns}) {copies}"))
+        async with service.database.read() as session:
+            await session.execute(text("SET LOCAL enable_indexscan = off"))
+            for limit in (1, 40):
+                await repository.list_versions(session, uuid.UUID(made["id"]), before=None, limit=limit)
+                counts.append(await session.scalar(text(unpacked), {"table": "scenario_versions"}))
+        assert 0 < 20 * counts[0] < counts[1]
 
 
 class TestYaml:
