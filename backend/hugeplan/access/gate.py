@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeVar
+from uuid import UUID
 
 from fastapi import Request
 from fastapi.security.utils import get_authorization_scheme_param
@@ -179,6 +180,10 @@ class Gate:
         found = Admitted(str(actor.token_id), str(actor.line_id), actor.role)
         _remember(self._known, key, found)
         return found
+
+    def remember(self, secret: str, line_id: UUID, token_id: UUID, role: Role, *, is_session: bool = False) -> None:
+        """Know what this process makes at once, not only from the next look on."""
+        _remember(self._known, _key(Credential(secret, is_session)), Admitted(str(token_id), str(line_id), role))
 
     async def load(self, since: datetime | None = None) -> None:
         """Remember usable tokens and sessions (those made after ``since``), so that a flood keeps none of them out."""

@@ -67,11 +67,13 @@ def login_limit(request: Request, settings: Settings) -> logins.LoginLimit:
     return logins.LoginLimit(request.app.state.rate_limiter, address_key(request), settings.logins_per_minute)
 
 
-def set_session_cookie(response: Response, secret: str, settings: Settings) -> None:
+def set_session_cookie(request: Request, response: Response, opened: logins.OpenedSession, settings: Settings) -> None:
     """Keep a session's secret in the browser, out of reach of scripts and of other sites' requests."""
+    actor, gate = opened.actor, request.app.state.intake.gate
+    gate.remember(opened.secret, actor.line_id, actor.token_id, actor.role, is_session=True)
     response.set_cookie(
         SESSION_COOKIE,
-        secret,
+        opened.secret,
         max_age=settings.session_hours * 3600,
         httponly=True,
         samesite="strict",
@@ -90,7 +92,7 @@ async def session_create(
     opened = await logins.open_session(session, body.token, browser_of(request, settings), limiter)
     request.state.actor = opened.actor
     audit.note(request, kind="session", subject=opened.actor.session_id)
-    set_session_cookie(response, opened.secret, settings)
+    set_session_cookie(request, response, opened, settings)
     return opened.session
 
 
@@ -154,7 +156,7 @@ async def oidc_callback(
             detail={},
         )
     response = RedirectResponse("/", status_code=303)
-    set_session_cookie(response, opened.secret, settings)
+    set_session_cookie(request, response, opened, settings)
     response.delete_cookie(oidc.STATE_COOKIE, path=oidc.CALLBACK)
     return response
 
@@ -210,6 +212,7 @@ async def tokens_list(
 async def tokens_create(request: Request, actor: Admin, session: Writes, body: TokenCreate) -> TokenCreated:
     """Make a credential. Its secret is in this answer and nowhere else."""
     made = await service.create_token(session, body, actor)
+    request.app.state.intake.gate.remember(made.token, made.id, made.id, made.role)
     audit.note(request, subject=made.id, name=made.name, role=made.role, machine_id=made.machine_id)
     return made
 
@@ -234,6 +237,7 @@ async def tokens_rotate(
 async def own_token_rotate(request: Request, actor: CurrentActor, session: Writes, body: TokenRotate) -> TokenCreated:
     """A new secret for the token that asks, as an agent does before its own expires."""
     made = await service.rotate_token(session, actor.token_id, body.overlap_seconds, actor)
+    request.app.state.intake.gate.remember(made.token, actor.line_id, made.id, made.role)
     audit.note(request, kind="tokens", subject=actor.token_id, replaced_by=str(made.id))
     return made
 

@@ -339,6 +339,26 @@ class TestRateLimit:
         assert_problem(right, 429, "rate-limited")
         await app.state.database.dispose()
 
+    async def test_what_is_made_here_is_known_at_once(
+        self, settings: Settings, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Who guesses kept a new session, and a new token, out for 20 s."""
+        monkeypatch.setattr(gate, "NEWCOMERS_PER_MINUTE", 1)
+        app = create_app(settings.model_copy(update={"logins_per_minute": 2}))
+        secret, nodes = await service.token(Role.ADMIN), "/api/v1/nodes"
+        admin, browser, guess = Service(app).client(secret), Service(app).client(), Service(app).client()
+        assert (await admin.get(nodes)).status_code == 200
+        for number in range(4):
+            guess.cookies.set("hugeplan_session", f"guess {number}")
+            answers = [await guess.get(nodes), await Service(app).client(f"guess {number}").get(nodes)]
+        assert {answer.status_code for answer in answers} == {429}
+        assert (await browser.post("/api/v1/session", json={"token": secret})).status_code == 201
+        made = (await admin.post("/api/v1/tokens", json={"name": "n", "role": "viewer"})).json()["token"]
+        own = (await Service(app).client(made).post("/api/v1/token/rotate", json={})).json()["token"]
+        for client in (browser, Service(app).client(made), Service(app).client(own)):
+            assert (await client.get(nodes)).status_code == 200
+        await app.state.database.dispose()
+
     async def test_guessing_bearer_tokens_is_limited_too(self, service: Service) -> None:
         client = service.client("hp_guess")
         statuses = [(await client.get("/api/v1/nodes")).status_code for _ in range(25)]
