@@ -134,7 +134,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         content=content,
         summary="Alerts when the pool is short of the plan, idle, exceeded, or unknown to the cluster.",
         install=f"{put('hugeplan-alerts.yaml', path, content, _AS_OWNER)} &&\nsystemctl kill --signal=HUP prometheus",
-        verify=f"promtool check rules {path}",
+        verify=f"{_AS_OWNER} run promtool check rules {path}",
         rollback=put_back(path, content, "systemctl kill --signal=HUP prometheus", user=_AS_OWNER),
         avoid_when="The Prometheus Operator is used: put the groups into a PrometheusRule.",
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from typing import Final
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, as_owner_of, mark, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
@@ -28,6 +29,12 @@ _DIALECTS = {
 _MAIN_FILES = "/etc/my.cnf /etc/mysql/my.cnf"
 #: Services of the distributions, which read a usual folder; mysql@bootstrap would make another cluster of one's own.
 _USUAL = re.compile(r"systemd:(mysql|(?:mysqld|mariadb)(?:@[^/@]+)?)\.service")
+#: Huge pages in use. No server is asked which process it is: root would read the file that its user names.
+_PAGES_OF_SERVICE = "awk '/^HugetlbPages/ {print $2}' /proc/$(systemctl show --property MainPID --value SERVICE)/status"
+PAGES_IN_CONTAINER: Final = (  # which has its own processes alone
+    r"cat /proc/[0-9]*/status 2> /dev/null | awk '/^Name:/ {n = /\t(mysqld|mariadbd)$/}"
+    " n && /^HugetlbPages/ {pages += $2} END {print pages + 0}'"
+)
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -46,7 +53,8 @@ def _files(engine: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
     def write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
         server = None if request.reservations.kubernetes else request.server(planned.runs_as)
-        return _file(kind, planned, advice, (server and server.unit) or "", shares=shares)
+        pages = PAGES_IN_CONTAINER if request.reservations.kubernetes else _PAGES_OF_SERVICE
+        return _file(kind, planned, advice, (server and server.unit) or "", pages, shares=shares)
 
     return per_instance(_DIALECTS[engine][0], (engine,), plan, request, write)
 
@@ -56,7 +64,7 @@ def _into_the_folder_read(name: str, folders: Iterable[str], content: str) -> st
     several = " ".join(folders)
     none = f"None of {several} is included by {_MAIN_FILES}: write the lines into the file that the server reads."
     # In single quotes: an interactive bash takes any other ! for its history.
-    included = f"""grep -qsE '^[[:space:]]*!includedir[[:space:]]+'"$d"'/*[[:space:]]*$' {_MAIN_FILES}"""
+    included = f"""grep -D skip -qsE '^[[:space:]]*!includedir[[:space:]]+'"$d"'/*[[:space:]]*$' {_MAIN_FILES}"""
     own = put(name, f'"$d/zz-{name}"', content, as_owner_of('"$d"'))
     loop = f"for d in {several}; do {included} && exec {own}; done"
     return f"( {loop}; echo {shlex.quote(none)} >&2; exit 1 )"
@@ -72,14 +80,15 @@ def _back(content: str, service: str) -> str:
     return put_back('"$f"', content, f"systemctl restart {service}", user=as_owner_of('"${f%/*}"'))
 
 
-def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, *, shares: bool) -> Artifact:
+def _file(
+    kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, pages: str, *, shares: bool
+) -> Artifact:
     _, common, mark, folders, client = _DIALECTS[planned.engine]
     name, whose = f"{slug(planned.name)}-hugepages.cnf", one_line(planned.name)
     paths = [f"{folder}/zz-{name}" for folder in folders]  # the last of a folder wins
     on = any(item.name == "large_pages" and item.value == "ON" for item in advice)
     checks = [f'test "$({client} -BNe "SELECT @@GLOBAL.large_pages")" = {int(on)}']
-    # The server's own word: a process of any user may have its name.
-    section, service, pid = common, common, f'$(cat "$({client} -BNe "SELECT @@GLOBAL.pid_file")")'
+    section, service = common, common
     head, *lines = commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}")
     usual = _USUAL.fullmatch(unit)
     # systemd writes other characters of a name in its own way.
@@ -92,9 +101,8 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
         section, checks = f"{common}{mark}{its_own[1]}", []
     if usual is not None:
         service = shlex.quote(usual[1])
-        pid = f"$(systemctl show --property MainPID --value {service})"
     if on or its_own is not None:
-        checks.append(f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/{pid}/status)\" {'-gt' if on else '-eq'} 0")
+        checks.append(f'test "$({pages.replace("SERVICE", service)})" {"-gt" if on else "-eq"} 0')
     content = "\n".join([head, f"[{section}]", *lines, ""])
     file = Artifact(
         kind=kind,
