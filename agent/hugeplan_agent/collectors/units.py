@@ -15,7 +15,7 @@ from typing import Any
 from hugeplan_agent.collectors import cgroup_units, hugetlb_cgroups, kubernetes_node, servers
 from hugeplan_agent.collectors.cgroup_memory import UnitMemory, has_less_above, read_memory
 from hugeplan_agent.collectors.cgroup_owners import Hierarchy, share_in
-from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, MAX_OF_SHARE, membership
+from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, MAX_OF_SHARE, main_path, membership
 from hugeplan_agent.collectors.cgroup_units import Placement, Unit, distinct, owner_of
 from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.process_table import Process, chosen, need_status, read_rollups, table_of
@@ -69,7 +69,7 @@ def _worth_a_look(host: Host, groups: Iterable[Unit]) -> list[Process]:
 
 def _group_name(host: Host, process: Process, belongs: dict[int, str]) -> UnitName:
     """A systemd unit where systemd's own tree tells, else the database, else the processes of one name."""
-    path = membership(host, process.pid, process.key).get("name=systemd", "")
+    path = main_path(membership(host, process.pid, process.key))
     parts = [part for part in path.split("/") if part not in ("", "..")][:MAX_DEPTH]
     for end in range(1, len(parts) + 1):
         if name := name_of("/" + "/".join(parts[:end])):
