@@ -533,17 +533,18 @@ def test_the_user_of_a_folder_writes_in_it(
 
 
 def test_what_a_user_says_has_no_control_characters(tmp_path: Path) -> None:
-    """Found: a server's message reached root's terminal with its own."""
+    """Found: a server's message reached root's terminal with its own, and a program what root's shell had open."""
     paste(tmp_path, FILES[0], "")
     (tmp_path / "says").write_text(
-        "#!/bin/sh\nprintf 'a\\033]0;b\\a\\tc\\302\\233d\\r\\303\\234\\n' | tee /dev/stderr\n"
+        "#!/bin/sh\n[ ! -e /dev/fd/77 ] && printf 'a\\033]0;b\\a\\tc\\302\\233d\\r\\303\\234\\n' | tee /dev/stderr\n"
     )
     (tmp_path / "says").chmod(0o755)
     (tmp_path / "bin/tee").symlink_to(shutil.which("tee") or "")
     done = subprocess.run(
         [tmp_path / "bin/sh", f"{tmp_path}/own{INSTALLER}", "as", "eve", "run", tmp_path / "says"], check=True,
-        capture_output=True, env={"PATH": str(tmp_path / "bin")},
+        capture_output=True, env={"PATH": str(tmp_path / "bin")}, pass_fds=[os.dup2(0, 77)],
     )  # fmt: skip
+    os.close(77)
     assert done.stdout == done.stderr == b"a]0;b\tc\233d\303\234\n"
 
 
