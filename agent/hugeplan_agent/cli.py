@@ -172,7 +172,7 @@ def once(config: Config, given: argparse.Namespace) -> int:
         print("hugeplan-agent: another process is sending from this spool; it takes this report too", file=sys.stderr)
     failed = [result for result in made["collectors"] if result["status"] == "failed"]
     for result in failed:
-        print(f"hugeplan-agent: {result['name']} failed: {result['reason']}", file=sys.stderr)
+        print(f"hugeplan-agent: {result['name']} failed: {printable(result['reason'])}", file=sys.stderr)
     was_asked_for_run = measure != "none"
     delivered = entry.report_id in done.delivered
     if delivered:
@@ -202,7 +202,7 @@ def doctor(config: Config, given: argparse.Namespace) -> int:
     found = []
     for check in doctor_checks(config):
         found.append(check)
-        print(f"{check.state:<6}{check.subject:<16} {check.words}", flush=True)
+        print(f"{check.state:<6}{check.subject:<16} {printable(check.words, 2000)}", flush=True)
     return 1 if any(check.state == WRONG for check in found) else 0
 
 

@@ -95,7 +95,7 @@ def main(arguments: list[str], spool_dir: str | None = None) -> int:
         return 2
     folder = spool_dir or os.environ.get("HUGEPLAN_AGENT_SPOOL_DIR") or "/var/lib/hugeplan-agent"
     is_well, sentence = judge(read(folder), now())
-    print(sentence)
+    print(sentence if sentence.isprintable() else json.dumps(sentence))  # printable() would import more
     return 0 if is_well else 1
 
 

@@ -521,7 +521,7 @@ class TestDoctor:
         """It may have a capability that the command has not; without one that runs, the command tries it itself."""
         server.script.extend([problem(422, "Invalid", "body: schema_version is missing")] * 4)
         moment = time.clock_gettime(time.CLOCK_BOOTTIME)
-        denied = {"status": "not_permitted", "reason": "run as root or with CAP_PERFMON"}
+        denied = {"status": "not_permitted", "reason": "as root or with CAP_PERFMON\x1b"}
         for counting, age, words in (
             (
                 {"status": "ok", "event_set": "intel-icelake-sp"},
@@ -531,7 +531,7 @@ class TestDoctor:
             (
                 denied,
                 1,
-                "note  page walks       the running agent cannot count them: run as root or with CAP_PERFMON; off",
+                "note  page walks       the running agent cannot count them: as root or with CAP_PERFMON\\u001b; off",
             ),
             (denied, 7200, "this user"),
         ):

@@ -55,6 +55,12 @@ def kept(folder: Path, **changes: object) -> BinaryIO:
     return hold_file(folder / health.FILE, json.dumps(told).encode())
 
 
+def test_what_a_folders_owner_wrote_reaches_no_terminal_raw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with kept(tmp_path, started_at=-1e6, delivered_at=-1e6, why="\x1b[2J\u202e\n"):
+        assert health.main(["ready"], str(tmp_path)) == 1
+    assert capsys.readouterr().out.endswith(' s: \\u001b[2J\\u202e\\n"\n')
+
+
 def said(folder: Path) -> dict[str, object]:
     found = health.read(str(folder))
     assert found is not None
