@@ -170,7 +170,10 @@ class KubernetesApi:
 
     def _token(self) -> str:
         try:
-            return (self._account / "token").read_text().strip()
+            token = (self._account / "token").read_text().strip()
+            if len(token.split()) != 1:  # the error of a header with it would say it
+                raise ValueError("its token is not one word")
+            return token
         except (OSError, ValueError) as error:
             raise NotToldError(f"the service account cannot be read: {error}") from error
 

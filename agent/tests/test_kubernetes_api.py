@@ -141,6 +141,12 @@ def test_a_list_that_has_expired_is_begun_again_once(api: KubernetesApi, server:
     assert not server.script
 
 
+def test_a_token_of_two_lines_is_not_said(api: KubernetesApi, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("first\nsecond\n")
+    with pytest.raises(NotToldError, match="cannot be read: its token is not one word"):
+        api.get("/x", {})
+
+
 def test_a_token_that_was_renewed_meanwhile_is_read_again(api: KubernetesApi, server: ApiServer) -> None:
     server.script.append(refusal(401))
     with pytest.raises(NotToldError, match="401"):

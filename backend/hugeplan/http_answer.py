@@ -25,8 +25,11 @@ class Answer:
 def client_of(url: str, headers: dict[str, str], seconds: float) -> httpx.Client:
     """A client for one server. No proxy of the environment gets what is for this machine; its certificates count.
 
-    Raises httpx.InvalidURL, and httpx.HTTPError where the environment's proxy or certificates cannot be used.
+    Raises httpx.InvalidURL, and httpx.HTTPError where the environment's proxy or certificates cannot be used, or a
+    header, whose own error would say the token.
     """
+    if not all(re.fullmatch("[!-~]+( [!-~]+)?", value) for value in headers.values()):
+        raise httpx.UnsupportedProtocol("the token is not one word of printable ASCII characters")
     is_far = not is_here(httpx.URL(url).host)
     try:
         certificates = httpx.create_ssl_context()

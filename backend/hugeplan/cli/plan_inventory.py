@@ -97,6 +97,6 @@ def prometheus_inventory(url: str) -> Inventory:
     from hugeplan.inventory.prometheus import read_prometheus  # noqa: PLC0415 - no HTTP client for other sources
 
     try:
-        return read_prometheus(url, token=os.environ.get("HUGEPLAN_PROMETHEUS_TOKEN"))
+        return read_prometheus(url, token=os.environ.get("HUGEPLAN_PROMETHEUS_TOKEN", "").strip() or None)
     except InventoryError as error:
         raise InputError(str(error)) from error

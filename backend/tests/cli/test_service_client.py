@@ -53,6 +53,16 @@ def test_odd_answers_are_one_sentence(
     assert str(problem.value) == f"--to http://{address}: {said}"
 
 
+@pytest.mark.parametrize("token", ["SECRET\nx", "SECRET x", "SECRETé", "a\x0bSECRET", "SECRET\rx"])
+def test_no_error_says_a_token(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUGEPLAN_TOKEN", token)
+    with pytest.raises(InputError, match="the token is not one word") as by_service:
+        ServiceClient("http://127.0.0.1:1", option="--to").ask("trials")
+    with pytest.raises(InventoryError, match="the token is not one word") as by_prometheus:
+        PrometheusClient("http://127.0.0.1:1", token)
+    assert "SECRET" not in f"{by_service.value} {by_prometheus.value}"
+
+
 class _Trials(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = b'{"items": [], "next_cursor": null}'
