@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_NAMES: Final = re.compile(r"(.+\.)?localhost[46]?(\.localdomain[46]?)?|ipv?6-(localhost|loopback)")
-"""Also what Debian (ip6-), SUSE (ipv6-) and Red Hat (4 and 6) call this machine in /etc/hosts."""
+from hugeplan.planner.host_names import is_here_by_name
+
 _HOSTS: Final = Path("/etc/hosts")
 _MOST_HOSTS_BYTES: Final = 1 << 20
 
@@ -22,7 +21,7 @@ def is_here(host: str) -> bool:
         return _is_own(str(socket.getaddrinfo(name, None, flags=socket.AI_NUMERICHOST)[0][4][0]))
     except socket.gaierror:
         own = socket.gethostname().lower()
-        return _NAMES.fullmatch(name) is not None or name in {own, own.partition(".")[0]} or _is_own_by_hosts(name)
+        return is_here_by_name(name) or name in {own, own.partition(".")[0]} or _is_own_by_hosts(name)
     except ValueError:  # nothing connects to what is no name
         return False
 

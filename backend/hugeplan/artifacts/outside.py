@@ -20,6 +20,7 @@ from operator import is_
 from typing import Any, Final, TypeVar, cast
 
 from hugeplan.planner.errors import shown_value
+from hugeplan.planner.host_names import is_here_by_name
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.printable import printable
 
@@ -34,8 +35,12 @@ _KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 _MOST_OF_A_HOST: Final = 253
 #: A last part that makes resolvers read a name as an address, as 0x7f000001 or 127.1.
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
-#: What Ansible reads in a way of its own: groups of all hosts, and the machine that it runs on.
-_ANSIBLE_WORDS: Final = frozenset({"all", "ungrouped", "localhost"})
+#: Names that are no one host: Ansible's groups of all hosts, what /etc/hosts of Debian, SUSE, macOS and others calls
+#: local or many, and the machine around a container that Ansible may run in.
+_NO_ONES: Final = re.compile(
+    r"all|ungrouped|localhost\..+|loopback|broadcasthost|ipv?6-(localnet|mcastprefix|all(nodes|routers|hosts))"
+    r"|(host|gateway|kubernetes)\.(docker|containers|minikube)\.internal"
+)
 #: A setting's name and value, as the planner's engines write them: nothing that a shell, SQL or an option file reads.
 _SETTING_NAME: Final = re.compile(r"[A-Za-z0-9_.:+/-]{1,128}")
 _SETTING_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=%@*-]*(?: [A-Za-z0-9_.,:+/=%@*-]+)*")
@@ -49,9 +54,9 @@ def is_host_name(name: str) -> bool:
 
 
 def is_plain_host(name: str) -> bool:
-    """Whether Ansible reads ``name`` as one host of the inventory, and not as a group or as the machine it runs on."""
+    """Whether Ansible, wherever it runs, takes ``name`` for one host: no group, nor what leads to where it runs."""
     low = name.lower()
-    if not is_host_name(name) or low in _ANSIBLE_WORDS or low.startswith("localhost."):
+    if not is_host_name(name) or is_here_by_name(low) or _NO_ONES.fullmatch(low) is not None:
         return False
     if _NUMBER.fullmatch(low.rpartition(".")[2]) is None:
         return True
@@ -59,7 +64,7 @@ def is_plain_host(name: str) -> bool:
         address = ip_address(low)
     except ValueError:  # an address all the same to who asks for it
         return False
-    return not (address.is_loopback or address.is_unspecified)
+    return not (address.is_loopback or address.is_unspecified or address.is_link_local or address.is_multicast)
 
 
 def is_listed_host(name: str) -> bool:

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--machine-id", help="the machine an agent token reports for (default: the first that uses it)")
     create.add_argument("--expires-in-days", type=int, metavar="N", help="default: never")
     create.add_argument("--count", type=int, metavar="N", help="of an enrolment token: most machines (default: any)")
-    create.add_argument("--name-pattern", metavar="PATTERN", help="of an enrolment token: nodes' names, such as 'db-*'")
+    create.add_argument("--name-pattern", metavar="PATTERN", help="of an enrolment token: names; '*' takes dots")
     actions.add_parser("list", help="usable tokens, without their secrets")
     revoke = actions.add_parser("revoke", help="end a token, those before and after it by rotation, and their sessions")
     revoke.add_argument("id", type=uuid)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Generic, TypeVar
+import re
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+_HERE: Final = re.compile(r"(.+\.)?localhost[46]?(\.localdomain[46]?)?|ipv?6-(localhost|loopback)")
+"""Also what Debian (ip6-), SUSE (ipv6-) and Red Hat (4 and 6) call this machine in /etc/hosts."""
 
 
 def is_one_host(one: str, other: str) -> bool:
@@ -52,3 +56,8 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_here_by_name(name: str) -> bool:
+    """Whether resolvers lead ``name``, in small letters, to the machine that asks, whichever that is."""
+    return _HERE.fullmatch(name) is not None

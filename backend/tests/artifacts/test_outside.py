@@ -387,24 +387,12 @@ def test_a_kubernetes_name_that_is_none_has_no_file_and_a_sentence(field: str, n
     assert refused(found, own) is not None
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "all",
-        "ungrouped",
-        "localhost",
-        "LocalHost",
-        "127.0.0.1",
-        "localhost.localdomain",
-        "0",
-        "0.0",
-        "2130706433",
-        "0x7f000001",
-        "127.1",
-        "017700000001",
-        "x.1",
-    ],
-)
+NO_ONES = """all ungrouped localhost LocalHost 127.0.0.1 localhost.localdomain 0 0.0 2130706433 0x7f000001 127.1 x.1
+017700000001 localhost.x Ip6-localhost ip6-loopback ipv6-localhost localhost4 localhost6.localdomain6 a.localhost
+loopback ip6-allnodes ip6-allrouters ipv6-localnet ip6-mcastprefix 169.254.1.2 224.0.0.1 host.docker.internal"""
+
+
+@pytest.mark.parametrize("name", NO_ONES.split())
 def test_a_playbook_never_means_all_hosts_or_the_machine_it_runs_on(name: str) -> None:
     request = request_of("postgresql", name=name)
     found = plan(request)

@@ -234,7 +234,7 @@ async def test_a_node_that_has_changed_since_keeps_back_its_own_files_alone(
     assert_problem(await planner.get(address), 409, "conflict")
 
 
-@pytest.mark.parametrize("name", ["localhost", "10.0.0.7", "a;b", "db-1."])
+@pytest.mark.parametrize("name", ["a.localhost", "10.0.0.7", "a;b", "db-1."])
 async def test_a_listed_host_stands_for_its_group(
     service: Service, viewer: httpx.AsyncClient, job: dict[str, Any], name: str
 ) -> None:
