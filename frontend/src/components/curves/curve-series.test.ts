@@ -4,10 +4,12 @@ import {
   bestLevels,
   curveRows,
   curveSeries,
+  layoutLabel,
   measuredCurves,
   missingCurves,
   reachReferences,
 } from "./curve-series";
+import { statusReason } from "./missing-curves";
 
 const point = (x: number, ns: number | null): CurvePoint => ({
   x,
@@ -106,6 +108,7 @@ describe("reach", () => {
     const catalogue = level({ entries: 4096, source: "catalogue", confidence: "high" });
     expect(bestLevels([cpuid, catalogue])[0]?.entries).toBe(4096);
     expect(bestLevels([catalogue, { ...cpuid, confidence: "high" }])[0]?.entries).toBe(128);
+    expect(bestLevels([{ ...cpuid, confidence: "constructor" }, catalogue])[0]?.entries).toBe(4096);
   });
   it("labels each data level of the base page once", () => {
     expect(reachReferences(levels, 4096).map(({ x, label }) => [x, label.replaceAll("\u00a0", " ")])).toEqual(
@@ -115,4 +118,9 @@ describe("reach", () => {
       ],
     );
   });
+});
+
+it("shows an agent's words that every object has as they are", () => {
+  expect(layoutLabel("toString")).toBe("toString");
+  expect(statusReason({ status: "constructor", reason: null })).toBe("constructor");
 });

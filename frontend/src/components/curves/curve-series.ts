@@ -9,15 +9,15 @@ import {
 } from "@/lib/page-size";
 import { formatBytes } from "@/lib/units";
 
-/** What the layouts of a curve are called for a reader. */
-const LAYOUTS: Record<string, string> = {
-  line_per_page: "One line per page",
-  random_64b: "Random",
-  packed: "Packed",
-};
+/** What the layouts of a curve are called for a reader. A map: an agent may say `constructor`, which every object has. */
+const LAYOUTS = new Map([
+  ["line_per_page", "One line per page"],
+  ["random_64b", "Random"],
+  ["packed", "Packed"],
+]);
 
 export function layoutLabel(layout: string): string {
-  return LAYOUTS[layout] ?? layout.replaceAll("_", " ");
+  return LAYOUTS.get(layout) ?? layout.replaceAll("_", " ");
 }
 
 /** Base page sizes of Linux: documents without a kind name a curve by its size alone. */
@@ -97,14 +97,15 @@ export function curveRows(curves: readonly { key: string; curve: RunCurve }[]): 
   return [...rows.values()].sort((a, b) => a.x - b.x);
 }
 
-const SOURCE_RANK: Record<string, number> = { measured: 0, cpuid: 1, catalogue: 2, assumed: 3 };
-const CONFIDENCE_RANK: Record<string, number> = { high: 0, medium: 1, low: 2 };
+const SOURCES: readonly string[] = ["measured", "cpuid", "catalogue", "assumed"];
+const rank = (order: readonly string[], word: string | null) =>
+  order.indexOf(word ?? "") + 1 || order.length + 1;
 
 /** What was measured here wins; else the more confident source (a hypervisor may falsify CPUID); an unknown never does. */
 function levelRank(level: TlbLevel): number {
   if (level.entries === null) return 1000;
   if (level.source === "measured") return 0;
-  return 100 + 10 * (CONFIDENCE_RANK[level.confidence ?? ""] ?? 3) + (SOURCE_RANK[level.source ?? ""] ?? 5);
+  return 100 + 10 * rank(["high", "medium", "low"], level.confidence) + rank(SOURCES, level.source);
 }
 
 /** The best-known value of each level, kind and page size. */

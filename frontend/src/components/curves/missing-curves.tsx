@@ -4,20 +4,20 @@ import { PageSizeBadge } from "@/components/ui/badges";
 import type { BackingKind } from "@/lib/page-size";
 import { curveBacking } from "./curve-series";
 
-const STATUS_WORDS: Record<string, string> = {
-  no_free_hugepages: "no free pages of this size in the pool",
-  thp_not_granted: "the kernel did not grant transparent huge pages",
-  skipped: "skipped",
-  stopped: "stopped before its turn",
-  noisy: "too noisy to report",
-  memory_limit: "it would take more memory than may be used",
-  no_memory: "there was no memory for it",
-  unsupported: "this processor cannot do it",
-};
+const STATUS_WORDS = new Map([
+  ["no_free_hugepages", "no free pages of this size in the pool"],
+  ["thp_not_granted", "the kernel did not grant transparent huge pages"],
+  ["skipped", "skipped"],
+  ["stopped", "stopped before its turn"],
+  ["noisy", "too noisy to report"],
+  ["memory_limit", "it would take more memory than may be used"],
+  ["no_memory", "there was no memory for it"],
+  ["unsupported", "this processor cannot do it"],
+]);
 
 /** Why something was not measured: the program's own words, else what its status means. */
 export function statusReason({ status, reason }: { status: string | null; reason: string | null }): string {
-  return reason ?? STATUS_WORDS[status ?? ""] ?? status ?? "no reason was given";
+  return reason ?? STATUS_WORDS.get(status ?? "") ?? status ?? "no reason was given";
 }
 
 /** What was asked for and not measured, with the reason. A missing line is never just absent. */

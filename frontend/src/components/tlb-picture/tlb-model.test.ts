@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Granule, TlbLevel } from "@/api/types";
-import { entriesText, fractureSentence, tlbPicture, waysLabel } from "./tlb-model";
+import { entriesText, fractureSentence, kindLabel, tlbPicture, waysLabel } from "./tlb-model";
 
 const level = (over: Partial<TlbLevel>): TlbLevel => ({
   level: 1,
@@ -79,4 +79,5 @@ it("writes entries and ways", () => {
   expect(waysLabel("full")).toBe("fully associative");
   expect(waysLabel(6)).toBe("6-way");
   expect(waysLabel(null)).toBeNull();
+  expect(kindLabel("constructor")).toBe("constructor");
 });

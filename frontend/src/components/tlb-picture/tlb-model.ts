@@ -40,16 +40,16 @@ export function sourceOf(source: string | null): Source {
   return source !== null && SOURCES.includes(source) ? (source as Source) : "unknown";
 }
 
-const KINDS: Record<string, string> = {
-  data: "data",
-  unified: "unified",
-  load: "loads",
-  store: "stores",
-  instr: "instructions",
-};
+const KINDS = new Map([
+  ["data", "data"],
+  ["unified", "unified"],
+  ["load", "loads"],
+  ["store", "stores"],
+  ["instr", "instructions"],
+]);
 
 export function kindLabel(kind: string): string {
-  return KINDS[kind] ?? kind;
+  return KINDS.get(kind) ?? kind;
 }
 
 /** Ways for a reader: 6 -> "6-way", "full" -> "fully associative". */

@@ -41,6 +41,7 @@ describe("rowsPivot", () => {
   it("has a line a way of reading and a column a backing, base pages first", () => {
     expect(pivot.backings).toEqual(["4K", "THP", "2M", "1G"]);
     expect(pivot.cases.map(({ workers }) => workers)).toEqual([1, 8]);
+    expect(rowsPivot([measurement({ read: "constructor" })]).cases[0]?.name).toContain("constructor, ");
   });
   it("sorts rows by their width", () => {
     const widths = [16384, 128, 8192].map((row_bytes) => measurement({ row_bytes }));

@@ -20,17 +20,17 @@ export interface RowsPivot {
   cases: RowsCase[];
 }
 
-const READS: Record<string, string> = {
-  header: "row header",
-  row: "whole row",
-  index_then_row: "index, then row",
-};
+const READS = new Map([
+  ["header", "row header"],
+  ["row", "whole row"],
+  ["index_then_row", "index, then row"],
+]);
 
 function caseName(measurement: RowMeasurement): string {
   const parts = [
     measurement.row_bytes === null ? null : `${formatCount(measurement.row_bytes)} B`,
     measurement.keys,
-    measurement.read && (READS[measurement.read] ?? measurement.read),
+    measurement.read && (READS.get(measurement.read) ?? measurement.read),
     measurement.mode,
   ];
   return parts.filter(Boolean).join(", ");
