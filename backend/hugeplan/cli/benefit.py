@@ -44,12 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise PlannerError("--at", "0", "a pool size above 0")
     if arguments.worth is not None:
         require_finite("--worth", arguments.worth, "a finite number")
-    document = _document(curve, sizes, arguments.worth)
-    print(json.dumps(document, indent=2, allow_nan=False) if arguments.json else _text(curve, sizes, arguments.worth))
+    answer = (curve, sizes, arguments.worth)
+    print(json.dumps(_document(*answer), indent=2, allow_nan=False) if arguments.json else _text(*answer))
     return 0
 
 
 def _document(curve: BenefitCurve, sizes: list[int], worth: float | None) -> dict[str, object]:
+    more = worth_of_a_gib(curve, [point.pool_bytes for point in curve.points])
     return {
         "limit": curve.limit,
         "slope": curve.slope,
@@ -59,22 +60,23 @@ def _document(curve: BenefitCurve, sizes: list[int], worth: float | None) -> dic
         "best": curve.best,
         "knees": [asdict(curve.knee(share)) for share in (0.95, 0.99)],
         "points": [
-            asdict(point)
-            | {"fitted": curve.throughput(point.pool_bytes), "per_gib": worth_of_a_gib(curve, point.pool_bytes)}
-            for point in curve.points
+            asdict(point) | {"fitted": curve.throughput(point.pool_bytes), "per_gib": per_gib}
+            for point, per_gib in zip(curve.points, more, strict=True)
         ],
-        "at": [asdict(curve.estimate(size)) | {"per_gib": worth_of_a_gib(curve, size)} for size in sizes],
+        "at": [
+            asdict(curve.estimate(size)) | {"per_gib": per_gib}
+            for size, per_gib in zip(sizes, worth_of_a_gib(curve, sizes), strict=True)
+        ],
         "worth_less_bytes": None if worth is None else curve.worth_less_than(worth),
     }
 
 
 def _text(curve: BenefitCurve, sizes: list[int], worth: float | None) -> str:
     lines = [f"{'pool':>10} {'measured':>12} {'fitted':>12} {'one GiB more':>13}"]
-    for point in curve.points:
-        size = point.pool_bytes
+    measured = [point.pool_bytes for point in curve.points]
+    for point, size, more in zip(curve.points, measured, worth_of_a_gib(curve, measured), strict=True):
         lines.append(
-            f"{format_bytes(size):>10} {point.throughput:>12.6g} {curve.throughput(size):>12.6g}"
-            f" {worth_of_a_gib(curve, size):>13.4g}"
+            f"{format_bytes(size):>10} {point.throughput:>12.6g} {curve.throughput(size):>12.6g} {more:>13.4g}"
         )
     lines.append(
         f"X(B) = [Xc^-4 + (max(0, ln(D / B)) / C)^4]^(-1/4): Xc {curve.limit:.6g}, C {curve.slope:.6g},"
@@ -82,14 +84,13 @@ def _text(curve: BenefitCurve, sizes: list[int], worth: float | None) -> str:
     )
     for knee in (curve.knee(share) for share in (0.95, 0.99)):
         fitted = "outside the measured sizes" if knee.fitted_bytes is None else format_bytes(knee.fitted_bytes)
-        measured = format_bytes(knee.measured_bytes)
-        lines.append(f"{100 * knee.share:.0f} % of the best: {measured} measured, by the curve {fitted}.")
-    for size in sizes:
+        reached = format_bytes(knee.measured_bytes)
+        lines.append(f"{100 * knee.share:.0f} % of the best: {reached} measured, by the curve {fitted}.")
+    for size, more in zip(sizes, worth_of_a_gib(curve, sizes), strict=True):
         found = curve.estimate(size)
         how = "extrapolated: " if found.extrapolated else ""
         lines.append(
-            f"{format_bytes(size)}: {found.throughput:.6g}, one GiB more brings {worth_of_a_gib(curve, size):.4g}"
-            f" ({how}{found.note})."
+            f"{format_bytes(size)}: {found.throughput:.6g}, one GiB more brings {more:.4g} ({how}{found.note})."
         )
     if worth is not None:
         lines.append(f"From {format_bytes(curve.worth_less_than(worth))} on one GiB more brings less than {worth:g}.")

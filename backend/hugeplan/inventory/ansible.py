@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -73,22 +74,29 @@ def _documents(path: Path, read_file: Callable[[Path], bytes]) -> Iterator[tuple
                 yield file.stem if file.suffix == ".json" else file.name, partial(_of_file, file, read_file)
         return
     text = read_file(path).decode("utf-8", "replace")
-    starts = list(_OUTPUT.finditer(text))
+    starts = [(one["host"], one.end()) for one in _OUTPUT.finditer(text)]
     if starts:
-        yield from ((one["host"], partial(_json, text, str(path), one.end())) for one in starts)
+        yield from _each(starts, text, path)
         return
     try:
         document = _json(text.encode(), str(path))
     except InventoryError as error:
-        hosts = {} if isinstance(error.__cause__, json.JSONDecodeError) else dict(_members(text))
+        none = isinstance(error.__cause__, json.JSONDecodeError)
+        hosts = {} if none else dict(_each(list(_members(text)), text, path))
         if not hosts or any(host.startswith("ansible_") for host in hosts):  # one host's facts name no others
             raise
-        yield from ((host, partial(_json, text, str(path), start)) for host, start in hosts.items())
+        yield from hosts.items()
         return
     if isinstance(document, Mapping) and not _facts(document):
         yield from ((str(host), partial(document.get, host)) for host in document)
     else:
         yield str(_facts(document).get("nodename") or path.stem), lambda: document
+
+
+def _each(starts: list[tuple[str, int]], text: str, path: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """An error counts the lines of its own host's text: to count all before it would take a square of the file."""
+    for (host, start), (_, end) in pairwise([*starts, ("", len(text))]):
+        yield host, partial(_json, text, str(path), slice(start, end))
 
 
 def _members(text: str) -> Iterator[tuple[str, int]]:
@@ -104,10 +112,10 @@ def _of_file(file: Path, read_file: Callable[[Path], bytes]) -> Any:
     return _json(read_file(file), str(file))
 
 
-def _json(data: bytes | str, name: str, start: int = 0) -> Any:
-    """The document, or the one that begins at ``start`` of a text."""
+def _json(data: bytes | str, name: str, part: slice = slice(None)) -> Any:
+    """The document, or the one that a ``part`` of a text begins with."""
     try:
-        return json.JSONDecoder().raw_decode(data, start)[0] if isinstance(data, str) else json.loads(data)
+        return json.JSONDecoder().raw_decode(data[part])[0] if isinstance(data, str) else json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InventoryError(f"{name}: not valid JSON: {error}") from error
 

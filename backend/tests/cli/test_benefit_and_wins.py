@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,10 @@ def test_the_readable_form_says_where_the_data_end(tmp_path: Path, capsys: pytes
     assert "extrapolated: 400 GiB lies outside the measured 5 to 115 GiB" in printed
     assert "95 % of the best: 45 GiB measured" in printed
     assert "one GiB more brings less than 200" in printed
+    begun = time.process_time()
+    path = write(tmp_path / "t.csv", "\n".join(f"{20 + i},{100 + i * 3 + i % 7 * 9}" for i in range(2_000)))
+    assert main(["benefit", path]) == 0
+    assert time.process_time() - begun < 2  # 4 s, where each point looked at all
 
 
 @pytest.mark.parametrize(

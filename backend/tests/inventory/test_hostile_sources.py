@@ -75,6 +75,11 @@ def test_eight_times_a_table_takes_eight_times_the_time(what: str) -> None:
     assert_linear(lambda text: read_csv(text, "t"), TABLES[what])
 
 
+def test_facts_that_are_cut_take_a_time_that_grows_as_the_file_does() -> None:
+    cut = "h | SUCCESS => {\n" * 8
+    assert_linear(lambda text: read_ansible(Path("t"), lambda _: text.encode()), lambda n: cut * n)
+
+
 def assert_linear(read: Callable[[str], object], made: Callable[[int], str]) -> None:
     taken = []
     gc.disable()  # it looks at what all tests before have left, the oftener the more is made here

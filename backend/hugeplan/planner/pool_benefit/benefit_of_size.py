@@ -57,7 +57,7 @@ def table_says(points: tuple[BenefitPoint, ...], buffer_pool_bytes: int | None) 
     except PlannerError:
         return None
     found = curve.estimate(buffer_pool_bytes)
-    slope = worth_of_a_gib(curve, buffer_pool_bytes)
+    (slope,) = worth_of_a_gib(curve, [buffer_pool_bytes])
     if follows(curve):
         throughput = found.throughput
         knees = tuple(curve.knee(share) for share in (0.95, 0.99))
@@ -65,7 +65,7 @@ def table_says(points: tuple[BenefitPoint, ...], buffer_pool_bytes: int | None) 
         error = f"The curve is off by {100 * curve.nrmse:.1f} % of the best"
     else:
         rising = _rising(points)
-        throughput = _on_lines(rising, float(buffer_pool_bytes))
+        throughput = float(_on_lines(rising, np.asarray([buffer_pool_bytes]))[0])
         at_95, at_99 = (_reaches(rising, share * curve.best) for share in (0.95, 0.99))
         error = "Read from lines between the measured points: the fitted curve misses some of their rise"
     return PoolBenefit(
@@ -91,17 +91,17 @@ def table_says(points: tuple[BenefitPoint, ...], buffer_pool_bytes: int | None) 
     )
 
 
-def worth_of_a_gib(curve: BenefitCurve, buffer_pool_bytes: int) -> float:
+def worth_of_a_gib(curve: BenefitCurve, sizes: Sequence[int]) -> list[float]:
     """Throughput that one GiB more brings: from the curve where it follows its points, else from lines between them.
 
     Past the largest measured pool no gain is predicted.
     """
-    if buffer_pool_bytes > curve.last_bytes:
-        return 0.0
     if follows(curve):
-        return curve.marginal_per_gib(float(buffer_pool_bytes))
-    rising = _rising(curve.points)
-    return max(0.0, _on_lines(rising, float(buffer_pool_bytes + GIB)) - _on_lines(rising, float(buffer_pool_bytes)))
+        found = [curve.marginal_per_gib(float(size)) for size in sizes]
+    else:
+        rising, at = _rising(curve.points), np.asarray(sizes, dtype=np.float64)
+        found = np.maximum(0.0, _on_lines(rising, at + GIB) - _on_lines(rising, at)).tolist()
+    return [0.0 if size > curve.last_bytes else worth for size, worth in zip(sizes, found, strict=True)]
 
 
 def _drawn(curve: BenefitCurve) -> tuple[BenefitPoint, ...]:
@@ -171,9 +171,10 @@ def _rising(points: Sequence[BenefitPoint]) -> list[tuple[float, float]]:
     return rising
 
 
-def _on_lines(rising: Sequence[tuple[float, float]], size: float) -> float:
+def _on_lines(rising: Sequence[tuple[float, float]], sizes: Floats) -> Floats:
     x, y = zip(*rising, strict=True)
-    return float(np.interp(size, x, y))
+    found: Floats = np.interp(sizes, x, y)
+    return found
 
 
 def _reaches(rising: Sequence[tuple[float, float]], throughput: float) -> int:
