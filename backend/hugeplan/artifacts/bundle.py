@@ -220,7 +220,7 @@ def _readme(
     ]
     for a in recommended:
         where = (
-            f"`{a.path}`" if a.path else "the cluster" if a.content and "kubectl" in a.install else "see its commands"
+            _path(a.path) if a.path else "the cluster" if a.content and "kubectl" in a.install else "see its commands"
         )
         lines.append(f"| {a.step} | `{a.place}` | {markdown(a.summary)} | {where} | {_RESTARTS[a.restart]} |")
     for a in recommended:
@@ -245,6 +245,11 @@ def _readme(
         for a in others:
             lines += ["", f"### {a.kind}", "", *_commands(a)]
     return "\n".join([*lines, ""])
+
+
+def _path(path: str) -> str:
+    """A path in a Markdown line: within marks of code nothing of a folder's name could be escaped."""
+    return f"`{path}`" if re.fullmatch(r"[\w./@:+$ -]+", path) else markdown(path)
 
 
 def readme_of_none(node: str, reason: str) -> str:
@@ -315,9 +320,11 @@ def _verify(recommended: Sequence[Artifact]) -> str:
         if a.path is None or not a.path.startswith("/"):
             lines += ["", *own]
             continue
+        # Theirs alone has several, of constant folders: another's folder may be called `a or b`.
+        paths = a.path.split(" or ") if a.kind.startswith(("my_cnf", "mariadb_cnf")) else [a.path]
         lines += [
             "",
-            f"if {' && '.join(f'[ ! -e {shlex.quote(path)} ]' for path in a.path.split(' or '))}; then",
+            f"if {' && '.join(f'[ ! -e {shlex.quote(path)} ]' for path in paths)}; then",
             f"    echo {shlex.quote(f'not installed, not checked: {a.kind} ({a.path})')}",
             "else",
             *own,

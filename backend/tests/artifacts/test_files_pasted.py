@@ -15,6 +15,7 @@ from artifacts.samples import EVERYTHING, instance, request_of
 
 from hugeplan.artifacts import KINDS, Artifact, Platform, installer, render
 from hugeplan.artifacts.base import INSTALLER, mark, with_content
+from hugeplan.artifacts.bundle import bundle
 from hugeplan.cli.plan_answer import _prompted
 from hugeplan.planner.model import NodeSample, ObservedDatabase, PlanRequest, ServerPlace
 from hugeplan.planner.plan import plan
@@ -43,6 +44,14 @@ def every_file() -> list[Artifact]:
     found = [a for request in (observed(), *EVERYTHING) for a in render(plan(request), request)]
     boot, mysql = request_of("postgresql"), request_of("mysql")
     return [*found, *render(plan(boot), boot, Platform.SYSTEMD_BOOT), *render(plan(mysql), mysql)]
+
+
+def test_a_folder_of_any_name_is_one_path_to_a_reader_and_to_verify() -> None:
+    place = ServerPlace(data_directory='/srv/a or b/`[x](y)`|${z:1}"', user="eve", uid=1001)
+    request = replace(observed(), sample=NodeSample(databases=(replace(SERVER, place=place),)))
+    found = {file.path: file.text for file in bundle("n", "h", render(plan(request), request))}
+    assert "[ ! -e '/srv/a or b/`[x](y)`|${z:1}\"/conf.d/postgresql-hugepages.conf' ]; then" in found["verify.sh"]
+    assert r"| /srv/a or b/\`\[x\](y)\`\|${z:1}" in found["README.md"]
 
 
 FILES = every_file()

@@ -244,7 +244,7 @@ def _write(
     return Artifact(
         kind=kind,
         filename=name,
-        path=re.sub(r"\$\{(\w+):[^}]*\}", r"$\1", shlex.split(path)[0]),
+        path=re.sub(r"\A\$\{(\w+):[^}]*\}", r"$\1", shlex.split(path)[0]),
         content=content,
         summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages."
         if planned.page_bytes is not None
