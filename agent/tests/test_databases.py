@@ -145,6 +145,17 @@ class TestPostgresql:
         assert server["settings_complete"] is True
         assert values(server)["huge_pages"] == ("try", "postgresql.conf")
 
+    def test_the_libraries_that_it_runs_with(self, machine: Machine) -> None:
+        """A file names those of the next start."""
+        host = machine("kubernetes-v2")
+        with host.path("proc/5001/maps").open("a") as maps:
+            maps.write("7f0000000000-7f0000001000 r-xp 00000000 08:01 9 /usr/lib/postgresql/lib/citus.so (deleted)\n")
+        words = '-c shared_preload_libraries="$libdir/citus",pg_cron,pg_citus'
+        server = databases(started(host, words, {}))["postgresql"]
+        assert values(server)["loaded_libraries"] == ("citus", "maps")
+        host.path("proc/5001/maps").unlink()
+        assert "loaded_libraries" not in values(databases(Host(host.root))["postgresql"])
+
     def test_a_file_that_includes_itself_ends(self, machine: Machine) -> None:
         host = machine("kubernetes-v2")
         file = host.path("proc/5001/root/home/postgres/pgdata/postgresql.conf")

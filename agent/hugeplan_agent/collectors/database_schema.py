@@ -75,7 +75,7 @@ DATABASE = about(
                         {
                             "value": {"type": "string", "maxLength": 256},
                             "source": about(
-                                {"type": "string", "maxLength": 64}, "command line, environment, a file's name, segment"
+                                {"type": "string", "maxLength": 64}, "command line, environment, a file's name, maps"
                             ),
                         },
                         required=("value", "source"),

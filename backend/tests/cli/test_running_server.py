@@ -189,13 +189,26 @@ def test_servers_are_named_by_their_port() -> None:
     ]
 
 
-def test_libraries_without_a_rule_are_measured_on_the_running_segment() -> None:
+@pytest.mark.parametrize(
+    ("names", "loaded", "mode"),
+    [
+        ('"$libdir/somebody_elses"', "somebody_elses", "on"),
+        ("somebody_elses,pg_stat_statements", "somebody_elses", "try"),
+        ("somebody_elses,another_ones", "another_ones", "try"),
+        ("somebody_elses", "", "try"),
+        ("somebody_elses", None, "try"),
+    ],
+)
+def test_libraries_without_a_rule_are_measured_on_a_segment_that_has_them(
+    names: str, loaded: str | None, mode: str
+) -> None:
+    """Found: a file that names one and a server that was not restarted: 8 kB were its measure, and it did not start."""
     plain = demand_of(DatabaseInstance(name="x", engine="postgresql", version="15"), 4096, CONTEXT).segment_bytes
     running = ObservedDatabase(
         key="postgresql@x",
         engine="postgresql",
         version="15",
-        settings={"shared_preload_libraries": "somebody_elses"},
+        settings={"shared_preload_libraries": names} | ({} if loaded is None else {"loaded_libraries": loaded}),
         segments=(ObservedSegment(bytes=plain + 64 * MIB, backing="base_pages", page_bytes=4096),),
     )
     instance, _ = merged("shared_buffers=256MB", running)
@@ -204,6 +217,9 @@ def test_libraries_without_a_rule_are_measured_on_the_running_segment() -> None:
     sample = NodeSample(memory=memory, databases=(running,), processes=())
     forced = replace(instance, page_bytes=M2)
     demand = plan(PlanRequest(node=node, databases=(forced,), sample=sample)).instances[0].demand
+    assert [one.value for one in demand.settings if one.name == "huge_pages"] == [mode]
+    if mode == "try":
+        return
     bare = demand_of(
         DatabaseInstance(name="x", engine="postgresql", version="15", settings={"shared_buffers": "256MB"}), M2
     )

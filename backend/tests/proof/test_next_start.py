@@ -91,6 +91,7 @@ def test_bytes_of_a_library_that_no_rule_knows_are_those_of_the_plan(
         ("pg_trgm,pg_prewarm", 'pg_prewarm, "$libdir/pg_trgm"', Cause.IN_FORCE, ""),
         ("", "pg_prewarm,auto_explain", Cause.IN_FORCE, ""),
         ("pg_trgm", "pg_trgm,pg_stat_statements", Cause.OTHER, ""),
+        ("pg_trgm", "pg_trgm", Cause.NOT_OBSERVED, "pg_trgm"),  # in its file, and not loaded
     ],
 )
 @pytest.mark.parametrize("extension_bytes", [60 * MIB, None])
@@ -101,7 +102,8 @@ def test_a_library_that_no_rule_knows_is_one_of_the_plans(
     libraries = {"shared_preload_libraries": planned} if planned else {}
     settings = AS_PLANNED | libraries
     found, report = of_engine("postgresql", version="17", settings=settings, extension_bytes=extension_bytes)
-    verdict = verdict_of(found, report, AS_PLANNED | {"shared_preload_libraries": now})
+    loaded = {"loaded_libraries": ""} if named == planned else {}
+    verdict = verdict_of(found, report, AS_PLANNED | {"shared_preload_libraries": now} | loaded)
     said = [f"{one.title} {one.reason}" for one in verdict.findings if one.code == "verify_settings" and named]
     if extension_bytes is not None or cause is not Cause.OTHER:  # else its pages are within the error
         assert verdict.cause is cause

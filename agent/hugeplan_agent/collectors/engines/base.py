@@ -193,6 +193,11 @@ class Server:
         pairs = (entry.partition("=") for entry in text.split("\0"))
         return {name: value for name, _, value in pairs if name in wanted}
 
+    def mapped_libraries(self) -> set[str] | None:
+        """Names of the shared objects that it runs with; None when this user may not look, or it was too much."""
+        text = self._of_process("maps")
+        return None if text is None else set(re.findall(r"/([^/\n]+)\.so(?: \(deleted\))?$", text, re.MULTILINE))
+
     def hides_environment(self) -> bool:
         """Whether this user may not look into its environment, or it was too much."""
         return self._of_process("environ") is None

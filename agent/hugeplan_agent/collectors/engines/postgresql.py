@@ -133,6 +133,8 @@ def describe(server: Server) -> Facts:
         _read_file(server, settings, f"{data}/postgresql.auto.conf", must_exist=False, left=[1])
     for name, value in given.items():
         settings.put(name, value, "command line")
+    if named_ones := settings.value("shared_preload_libraries"):
+        _put_loaded(server, settings, named_ones)
     facts = Facts(settings, port=port_number(settings.value("port")), instance=folder)
     settings.found.pop("port", None)
     if folder is not None:
@@ -146,6 +148,15 @@ def describe(server: Server) -> Facts:
         if version and re.fullmatch(r"[\d.]{1,8}", version.strip()):
             facts.version, facts.version_source = version.strip(), "PG_VERSION"
     return facts
+
+
+def _put_loaded(server: Server, settings: Settings, named: str) -> None:
+    """Those of the named libraries that it runs with: a file may name others for its next start."""
+    mapped = server.mapped_libraries()
+    names = (name.strip().strip('"').rpartition("/")[2].removesuffix(".so") for name in named.split(","))
+    if mapped is not None:
+        loaded = ",".join(name for name in names if name in mapped)
+        settings.found["loaded_libraries"] = {"value": loaded, "source": "maps"}
 
 
 def count_clients(server: Server) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hugeplan.planner.demand import ENGINES, DemandContext, as_found, demand_of, engine_named, is_sized, lacks_size
+from hugeplan.planner.demand.engines.postgresql_inputs import LOADED, libraries_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, DatabaseInstance, NodeFacts, NodeSample, ObservedDatabase, Workload, named
 from hugeplan.planner.observation.server_owners import ServerOwners
@@ -300,12 +301,14 @@ def limit_of(database: ObservedDatabase) -> int | None:
 
 
 def _extension_bytes(database: ObservedDatabase, instance: DatabaseInstance, context: DemandContext) -> int | None:
-    """What the running segment holds beyond the rule: libraries of others. None where it was not read, or is less.
+    """What the running segment holds beyond the rule: libraries of others. None where it was not read, or is less, or
+    where it is not known that the server runs with all that its files name for the next start.
 
     The kernel rounds a mapping up to its page size, so one on gigantic pages says nothing of a few MiB.
     """
     known = [s.bytes for s in database.segments if (s.page_bytes or 0) <= _TELLING_PAGE_BYTES]
-    if not known or not instance.settings.get("shared_preload_libraries"):
+    names = libraries_of(instance.settings.get("shared_preload_libraries", ""))
+    if not known or not names or not {*names} <= {*libraries_of(database.settings.get(LOADED, ""))}:
         return None
     try:
         beyond = max(known) - demand_of(instance, context.base_page_bytes, context).segment_bytes

@@ -19,7 +19,7 @@ from hugeplan.planner.demand import (
     engine_named,
     is_sized,
 )
-from hugeplan.planner.demand.engines.postgresql_inputs import libraries_without_rule
+from hugeplan.planner.demand.engines.postgresql_inputs import LOADED, libraries_without_rule
 from hugeplan.planner.demand.registry import FIXED
 from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.errors import PlannerError
@@ -430,11 +430,17 @@ def _asked(observed: Observation, instance: InstancePlan, server: Server) -> int
 
 
 def _new_libraries(instance: InstancePlan, server: Server) -> list[str]:
-    """Libraries of a server that no rule knows and the plan does not name; none where it did not keep the names."""
-    planned, now = (instance.counted_settings or {}).get(_LIBRARIES), (server.get("settings") or {}).get(_LIBRARIES)
+    """Libraries of a server that no rule knows and the plan does not name; none where it did not keep the names.
+
+    What a server does not run with yet was not measured when it was planned.
+    """
+    planned, settings = (instance.counted_settings or {}).get(_LIBRARIES), server.get("settings") or {}
+    now, loaded = (settings.get(name) for name in (_LIBRARIES, LOADED))
     if planned is None or now is None:
         return []
-    known = libraries_without_rule(planned)
+    known = set(libraries_without_rule(planned))
+    if loaded is not None:
+        known.intersection_update(libraries_without_rule(str(loaded.get("value"))))
     return [name for name in libraries_without_rule(str(now.get("value"))) if name not in known]
 
 

@@ -22,6 +22,8 @@ _NEWEST: Final = 18
 _LIBRARIES_WITHOUT_SHARED_MEMORY: Final = frozenset(
     {"auto_explain", "passwordcheck", "auth_delay", "pgaudit", "sepgsql"}
 )
+#: What an agent says of those that it was told to load and that its process maps: no setting.
+LOADED: Final = "loaded_libraries"
 Values = Mapping[str, int | float | bool | str]
 
 
@@ -160,10 +162,14 @@ def library_bytes(name: str, major: int, values: Values) -> int | None:
     return None
 
 
+def libraries_of(text: str) -> list[str]:
+    """Those of a shared_preload_libraries, by their names without a folder."""
+    return [name.rsplit("/", 1)[-1].removesuffix(".so") for name in _preloaded({"shared_preload_libraries": text})]
+
+
 def libraries_without_rule(text: str) -> tuple[str, ...]:
-    """Those of a shared_preload_libraries whose shared memory no rule tells, by their names without a folder."""
-    names = (name.rsplit("/", 1)[-1].removesuffix(".so") for name in _preloaded({"shared_preload_libraries": text}))
-    return tuple(name for name in names if library_bytes(name, _NEWEST, {}) is None)
+    """Those of a shared_preload_libraries whose shared memory no rule tells."""
+    return tuple(name for name in libraries_of(text) if library_bytes(name, _NEWEST, {}) is None)
 
 
 #: sizeof(pgssEntry) by major, from servers asked with two values of pg_stat_statements.max.
