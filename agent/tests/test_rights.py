@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from hugeplan_agent.collectors.engines.base import Facts
 from hugeplan_agent.collectors.servers import facts_of, servers_of
 from hugeplan_agent.host import Host
 from hugeplan_agent.rights import READ, SEARCH, Rights
@@ -82,11 +83,15 @@ def running(
         process.communicate()
 
 
-def settings(pid: int) -> tuple[dict[str, Any], str | None]:
-    """The settings that the agent reads of a server, and its note."""
+def facts_of_pid(pid: int) -> Facts:
     host = Host("/")
     (one,) = (one for one in servers_of(host).found if one.server.main.pid == pid)
-    facts = facts_of(host, one)
+    return facts_of(host, one)
+
+
+def settings(pid: int) -> tuple[dict[str, Any], str | None]:
+    """The settings that the agent reads of a server, and its note."""
+    facts = facts_of_pid(pid)
     return {name: said["value"] for name, said in facts.settings.found.items()}, facts.settings.note
 
 
@@ -180,16 +185,21 @@ def closed(folder: Path) -> Path:
 class TestAServerInItsWorkingFolder:
     """The kernel looks for its relative names from there on, whoever may search the folders above."""
 
-    @pytest.mark.parametrize("words", [("-D", "/proc/self/cwd"), ("-D", "."), ("-D", "data"), ()])
-    def test_postgresql_in_its_data_folder(self, folder: Path, closed: Path, words: tuple[str, ...]) -> None:
-        """Found: the settings of a demo's server, below a folder of root's, were refused."""
+    @pytest.mark.parametrize(
+        "words", ["-D /proc/self/cwd", "-D .", "-D data", "", "-c config_file=postgresql.conf",
+                  "-c config_file=/proc/self/cwd/postgresql.conf"],
+    )  # fmt: skip
+    def test_postgresql_in_its_data_folder(self, folder: Path, closed: Path, words: str) -> None:
+        """Found: the settings of a demo's server, below a folder of root's, were refused; its file for commands was
+        ./postgresql.conf."""
         (closed / "postgresql.conf").write_text(f"{CONF}include 'more/own.conf'\n")
         (closed / "more").mkdir()
         (closed / "more" / "own.conf").write_text("include '../last.conf'\n")
         (closed / "last.conf").write_text("work_mem = 5MB\n")
         (closed / "postgresql.auto.conf").write_text("huge_pages = on\n")
-        with running(folder.parent / "postgres", *words, folder=closed) as pid:
+        with running(folder.parent / "postgres", *words.split(), folder=closed) as pid:
             assert settings(pid) == (READ_IT | {"work_mem": "5MB", "huge_pages": "on"}, None)
+            assert facts_of_pid(pid).config_file == f"{closed}/postgresql.conf"
 
     def test_an_option_file_in_the_folder_of_its_start(self, folder: Path, closed: Path) -> None:
         (folder.parent / "mysqld").symlink_to(PYTHON)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from hugeplan_agent.collectors.engines.base import (
     CWD,
@@ -143,7 +144,8 @@ def describe(server: Server) -> Facts:
         lock = (server.try_read(f"{data}/postmaster.pid", Settings(frozenset())) or "").splitlines()
         if len(lock) > 4 and lock[0].strip().isdigit():
             facts.listens_on, facts.socket_folder = port_number(lock[3]), lock[4].strip() or None
-        facts.config_file = config
+        # For commands, which begin in another folder.
+        facts.config_file = config and str(PurePosixPath(folder, config.removeprefix(f"{CWD}/")))
         version = server.try_read(f"{data}/PG_VERSION", Settings(frozenset()))
         if version and re.fullmatch(r"[\d.]{1,8}", version.strip()):
             facts.version, facts.version_source = version.strip(), "PG_VERSION"
