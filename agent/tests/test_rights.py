@@ -197,9 +197,11 @@ class TestAServerInItsWorkingFolder:
         (closed / "more" / "own.conf").write_text("include '../last.conf'\n")
         (closed / "last.conf").write_text("work_mem = 5MB\n")
         (closed / "postgresql.auto.conf").write_text("huge_pages = on\n")
+        (closed / "postmaster.pid").write_text("7\n/d\n1\n5432\nrun\n")
         with running(folder.parent / "postgres", *words.split(), folder=closed) as pid:
             assert settings(pid) == (READ_IT | {"work_mem": "5MB", "huge_pages": "on"}, None)
-            assert facts_of_pid(pid).config_file == f"{closed}/postgresql.conf"
+            facts = facts_of_pid(pid)
+            assert (facts.config_file, facts.socket_folder) == (f"{closed}/postgresql.conf", f"{closed}/run")
 
     def test_an_option_file_in_the_folder_of_its_start(self, folder: Path, closed: Path) -> None:
         (folder.parent / "mysqld").symlink_to(PYTHON)

@@ -143,8 +143,9 @@ def describe(server: Server) -> Facts:
         # socket (miscinit.c).
         lock = (server.try_read(f"{data}/postmaster.pid", Settings(frozenset())) or "").splitlines()
         if len(lock) > 4 and lock[0].strip().isdigit():
-            facts.listens_on, facts.socket_folder = port_number(lock[3]), lock[4].strip() or None
-        # For commands, which begin in another folder.
+            facts.listens_on, socket = port_number(lock[3]), lock[4].strip()
+            facts.socket_folder = socket if socket[:1] in ("", "@") else str(PurePosixPath(folder, socket))
+        # Commands begin in another folder.
         facts.config_file = config and str(PurePosixPath(folder, config.removeprefix(f"{CWD}/")))
         version = server.try_read(f"{data}/PG_VERSION", Settings(frozenset()))
         if version and re.fullmatch(r"[\d.]{1,8}", version.strip()):
