@@ -144,7 +144,7 @@ def describe(server: Server) -> Facts:
         lock = (server.try_read(f"{data}/postmaster.pid", Settings(frozenset())) or "").splitlines()
         if len(lock) > 4 and lock[0].strip().isdigit():
             facts.listens_on, socket = port_number(lock[3]), lock[4].strip()
-            facts.socket_folder = socket if socket[:1] in ("", "@") else str(PurePosixPath(folder, socket))
+            facts.socket_folder = str(PurePosixPath(folder, socket)) if socket[:1] not in ("", "@") else socket or None
         # Commands begin in another folder.
         facts.config_file = config and str(PurePosixPath(folder, config.removeprefix(f"{CWD}/")))
         version = server.try_read(f"{data}/PG_VERSION", Settings(frozenset()))
