@@ -19,6 +19,7 @@ import httpx
 import msgspec
 import pytest
 import zstandard
+from fleet.test_sealing import KILLED
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from support.reports import GIB, report
@@ -712,23 +713,6 @@ async def test_a_node_that_is_deleted_meanwhile_leaves_no_block(
     async with service.database.read() as session:
         assert await session.scalar(text("SELECT count(*) FROM sealed_samples")) == 0
     assert (await admin.get(f"{NODES}/{node}")).status_code == 404
-
-
-KILLED = """
-import asyncio
-from hugeplan.db.engine import create_engine
-from hugeplan.db.session import Database
-from hugeplan.fleet.sealing import seal_round
-from hugeplan.fleet.stored import read_histories
-from hugeplan.settings import Settings
-async def main():
-    database = Database(create_engine(Settings()))
-    print("begins", flush=True)
-    while True:
-        await seal_round(database, 3600)
-        await asyncio.sleep(0.01)
-asyncio.run(main())
-"""
 
 
 async def test_killed_at_any_moment_each_sample_is_there_once(
