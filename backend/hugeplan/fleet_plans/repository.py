@@ -30,8 +30,6 @@ from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 
 ENDED: Final = ("done", "failed", "cancelled")
-GONE_AT_ONCE: Final = 10
-"""Fleet plans that one statement deletes: each has a line per node."""
 _NO_SCENARIO: Final = defer(FleetPlanRow.scenario, raiseload=True)
 _GROUPS_AT_ONCE, _NODES_AT_ONCE = 4, 1000
 """Of a result, that one statement writes: a plan may have a megabyte and more."""
@@ -77,8 +75,8 @@ async def measure_job(session: WriteSession, job_id: UUID) -> None:
     await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def make_room(session: WriteSession, author_id: UUID | None, *, most: int, most_bytes: int) -> None:
-    """Delete the oldest jobs that have ended past these bounds, of a credential or of all, a few at a time."""
+async def make_room(session: WriteSession, author_id: UUID | None, *, most: int, most_bytes: int) -> bool:
+    """Delete the oldest job that has ended past these bounds, of a credential or of all. False where there is none."""
     row = FleetPlanRow
     whose: ColumnElement[bool] = true() if author_id is None else row.author_id == author_id
     newest_first = (row.finished_at.desc().nulls_last(), row.id.desc())
@@ -92,8 +90,9 @@ async def make_room(session: WriteSession, author_id: UUID | None, *, most: int,
         .subquery()
     )
     too_many = (ranked.c.rank > most) | ((ranked.c.bytes > most_bytes) & (ranked.c.rank > 1))
-    oldest = select(ranked.c.id).where(too_many).order_by(ranked.c.rank.desc()).limit(GONE_AT_ONCE)
-    await session.execute(delete(row).where(row.id.in_(oldest)).execution_options(synchronize_session=False))
+    oldest = select(ranked.c.id).where(too_many).order_by(ranked.c.rank.desc()).limit(1)
+    gone = delete(row).where(row.id.in_(oldest)).returning(row.id).execution_options(synchronize_session=False)
+    return await session.scalar(gone) is not None
 
 
 async def list_jobs(session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int) -> Sequence[FleetPlanRow]:

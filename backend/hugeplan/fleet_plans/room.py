@@ -6,8 +6,9 @@ from typing import Final
 from uuid import UUID
 
 from hugeplan.access.service import Actor
+from hugeplan.db.connection import allow
 from hugeplan.db.locks import LockOfOne, keep_within
-from hugeplan.db.session import WriteSession
+from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ConflictError
 from hugeplan.fleet_plans import repository
 from hugeplan.settings import Settings
@@ -16,6 +17,8 @@ WAITING_OF_ONE: Final = 20
 WAITING: Final = 100
 SHARE_OF_ONE: Final = 4
 """One credential may have a quarter of all."""
+DELETE_SECONDS: Final = 600
+"""Of one fleet plan, at most."""
 
 
 async def require_room_to_wait(session: WriteSession, actor: Actor) -> None:
@@ -37,13 +40,16 @@ async def require_room_to_wait(session: WriteSession, actor: Actor) -> None:
     await keep_within(session, LockOfOne.FLEET_PLANS, "all", require_room)
 
 
-async def make_room(session: WriteSession, settings: Settings, author_id: UUID | None, *, for_another: bool) -> None:
+async def make_room(database: Database, settings: Settings, author_id: UUID | None) -> None:
     """Let the oldest that have ended go where there are too many, or they are too large.
 
-    ``for_another``: one that has not ended comes or is there, and counts.
+    Each in a transaction of its own, and beside all requests: it has a line per node and a plan per group.
     """
-    most, most_bytes, coming = settings.max_fleet_plans, settings.max_fleet_plans_bytes, int(for_another)
-    if author_id is not None:
-        of_one = {"most": most // SHARE_OF_ONE - coming, "most_bytes": most_bytes // SHARE_OF_ONE}
-        await repository.make_room(session, author_id, **of_one)
-    await repository.make_room(session, None, most=most - coming, most_bytes=most_bytes)
+    most, most_bytes = settings.max_fleet_plans, settings.max_fleet_plans_bytes
+    for whose, share in ((author_id, SHARE_OF_ONE), (None, 1)):
+        bounds = {"most": most // share, "most_bytes": most_bytes // share}
+        is_left = share == 1 or whose is not None
+        while is_left:
+            async with database.write() as session:
+                await allow(session, DELETE_SECONDS)
+                is_left = await repository.make_room(session, whose, **bounds)

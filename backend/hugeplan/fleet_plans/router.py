@@ -15,7 +15,7 @@ from hugeplan.access.dependencies import Planner, Viewer, while_good
 from hugeplan.access.gated_route import api_router
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
-from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
+from hugeplan.api.dependencies import Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.schemas import PathNumber
 from hugeplan.fleet_plans import service
@@ -49,7 +49,6 @@ async def fleet_plans_create(
     beside: Beside,
     *,
     runner: Annotated[FleetPlanRunner, Depends(_runner)],
-    settings: CurrentSettings,
     after_commit: BackgroundTasks,
     response: Response,
 ) -> FleetPlanJob:
@@ -57,7 +56,7 @@ async def fleet_plans_create(
 
     409 while 20 of one's own have not ended. The oldest that have ended go where as many are kept as may be.
     """
-    job = await service.create_job(session, beside, body, settings, by=actor)
+    job = await service.create_job(session, beside, body, by=actor)
     after_commit.add_task(runner.start, job.id, actor.line_id)
     response.headers["Location"] = f"/api/v1/fleet/plans/{job.id}"
     return job

@@ -12,9 +12,11 @@ from typing import Final
 from uuid import UUID
 from weakref import WeakValueDictionary
 
+from hugeplan.db.alone import alone
 from hugeplan.db.session import Database
 from hugeplan.db.turns import without_turn
 from hugeplan.fleet_plans import repository
+from hugeplan.fleet_plans.room import make_room
 from hugeplan.settings import Settings
 from hugeplan.unprivileged import own_path
 
@@ -51,7 +53,7 @@ class FleetPlanRunner:
         self._waiting.add(job_id)
         own_turn = self._turns.setdefault(whose, asyncio.Lock())
         with without_turn():  # the job goes on when the request that asked for it has ended
-            task = asyncio.create_task(self._run(job_id, own_turn), name=f"fleet plan {job_id}")
+            task = asyncio.create_task(self._run_and_make_room(job_id, own_turn, whose), name=f"fleet plan {job_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -124,6 +126,11 @@ class FleetPlanRunner:
         async with self._preparing:
             process, self._ready = self._ready, None
         return process if process is not None and process.returncode is None else await self._process()
+
+    async def _run_and_make_room(self, job_id: UUID, own_turn: asyncio.Lock, whose: UUID) -> None:
+        await self._run(job_id, own_turn)
+        with alone("room for fleet plans"):
+            await make_room(self._database, self._settings, whose)
 
     async def _run(self, job_id: UUID, own_turn: asyncio.Lock) -> None:
         try:

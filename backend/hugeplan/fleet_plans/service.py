@@ -28,7 +28,7 @@ from hugeplan.fleet import service as fleet
 from hugeplan.fleet.present_names import departure, names_of
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.fleet_plans import repository, work
-from hugeplan.fleet_plans.room import make_room, require_room_to_wait
+from hugeplan.fleet_plans.room import require_room_to_wait
 from hugeplan.fleet_plans.schemas import (
     FleetPlanDetail,
     FleetPlanGroup,
@@ -36,7 +36,6 @@ from hugeplan.fleet_plans.schemas import (
     FleetPlanNode,
     FleetPlanRequest,
 )
-from hugeplan.settings import Settings
 
 FINISHED: Final = frozenset(repository.ENDED)
 SEVERITIES: Final[tuple[Literal["fine", "attention", "wrong"], ...]] = ("fine", "attention", "wrong")
@@ -48,9 +47,9 @@ _ROWS_AT_ONCE: Final = 20
 
 
 async def create_job(
-    session: WriteSession, beside: RequestSandbox, body: FleetPlanRequest, settings: Settings, *, by: Actor
+    session: WriteSession, beside: RequestSandbox, body: FleetPlanRequest, *, by: Actor
 ) -> FleetPlanJob:
-    """A new job, not begun yet; the oldest one goes where as many are kept as may be.
+    """A new job, not begun yet.
 
     InvalidInputError when it selects no node, or the scenario brings its own; ConflictError when too many wait.
     """
@@ -76,7 +75,6 @@ async def create_job(
     )
     if row.nodes_total == 0:
         raise invalid_input([FieldProblem(field="selector", value=None, expected="at least one node")])
-    await make_room(session, settings, by.line_id, for_another=True)
     await repository.add_job(session, row)
     return _job(row)
 

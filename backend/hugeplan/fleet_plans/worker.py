@@ -37,7 +37,6 @@ from hugeplan.fleet.selector import NodeSelector
 from hugeplan.fleet.stored import AT_ONCE, StoredNode, read_nodes
 from hugeplan.fleet_plans import repository
 from hugeplan.fleet_plans.lines import GroupPlan, LinePlanner, Lines, summary_of
-from hugeplan.fleet_plans.room import make_room
 from hugeplan.hardware import catalogue
 from hugeplan.planner.model import MIB
 from hugeplan.sandbox.process import limit_memory
@@ -162,7 +161,7 @@ class Job:
         if scenario is not None and self._cut_nodes > planned:  # what takes long is what was asked for
             raise ValueError(_TOO_LONG.format(self._most_seconds) + _LESS)
         await self._say(now=True)
-        await self._store(row.name, row.author_id)
+        await self._store(row.name)
 
     async def _add_lines(self, planners: _Planners, selector: NodeSelector) -> None:
         """The lines in the order of names; one chunk more than there are processes is read ahead."""
@@ -205,7 +204,7 @@ class Job:
                 self._plans[number] = replace(first, figures=before.figures + plan.figures)
         self._rows += (row | {"group_number": self._numbers.get(row["group_number"])} for row in lines.rows)
 
-    async def _store(self, name: str, author_id: UUID | None) -> None:
+    async def _store(self, name: str) -> None:
         sizes = Counter(row["group_number"] for row in self._rows)
         rows = sorted(self._rows, key=lambda row: (-row["severity"], row["name"], str(row["node_id"])))
         groups = [
@@ -228,7 +227,6 @@ class Job:
             await repository.add_results(session, self._job_id, groups, rows)
             await repository.end_job(session, self._job_id, now, status="done", summary=summary)
             await repository.measure_job(session, self._job_id)
-            await make_room(session, self._settings, author_id, for_another=False)
             write_events(session, [Event(at=now, kind="fleet_plan_finished", text=text)])
 
 
