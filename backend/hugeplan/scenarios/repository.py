@@ -61,7 +61,8 @@ async def scenarios_named(session: WriteSession, names: Sequence[str]) -> dict[s
 
 async def count_scenarios(session: ReadSession) -> int:
     """How many scenarios are kept."""
-    return (await session.execute(select(func.count()).where(~ScenarioRow.is_gone))).scalar_one()
+    gone = select(func.count()).where(ScenarioRow.is_gone).scalar_subquery()  # each by an index
+    return (await session.execute(select(func.count() - gone).select_from(ScenarioRow))).scalar_one()
 
 
 async def count_open_plans(session: ReadSession, author_id: UUID) -> int:
