@@ -26,7 +26,7 @@ MAX_ANSWER_BYTES = 256 * 1024
 WHOLE_ANSWER_TIMEOUTS = 3
 """A whole exchange may take so many times the timeout, which bounds each wait: a server may send a byte at a time."""
 CUT_AGAIN_SECONDS = 0.5
-"""A connection that is being opened, or in its TLS handshake, cannot be cut yet."""
+"""A connection that is being opened cannot be cut yet."""
 MAX_INTERIM_ANSWERS = 10
 
 IDLE_ERRORS = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
@@ -164,6 +164,7 @@ class Connection:
         self._proxy = urllib.parse.urlsplit(proxy) if proxy else None
         self._context = ssl.create_default_context(cafile=ca_file) if self._parts.scheme == "https" or ca_file else None
         self._open: http.client.HTTPConnection | None = None
+        self._wire: socket.socket | None = None  # its own, as http.client has none while a TLS handshake goes on
         self._until = math.inf
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Response:
@@ -181,10 +182,9 @@ class Connection:
 
     def cut(self) -> None:
         """End what is under way, from another thread."""
-        opened = self._open.sock if self._open is not None else None
-        if opened is not None:
+        if (wire := self._wire) is not None:
             with suppress(OSError):
-                opened.shutdown(socket.SHUT_RDWR)
+                wire.shutdown(socket.SHUT_RDWR)
 
     def _post_twice(self, path: str, body: bytes, headers: Mapping[str, str], deadline: _Deadline) -> Response:
         was_open = self._open is not None
@@ -208,6 +208,9 @@ class Connection:
         if self._open is not None:
             self._open.close()
             self._open = None
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
 
     def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Response:
         if self._open is None:
@@ -264,6 +267,7 @@ class Connection:
                     failed = error
                     continue
                 opened.settimeout(self._timeout_seconds)
+                self._wire = opened.dup()
                 on_error.pop_all()
                 return opened
         raise failed
