@@ -39,6 +39,10 @@ async def test_the_command_line_names_the_digest_and_has_the_same_files(
     assert plan["short_digest"] in read.headline
     files = {artifact.kind: artifact.content for artifact in rendered(read, None, force=False)}
     assert files == {artifact["kind"]: artifact["content"] for artifact in plan["artifacts"]}
+    document["request"]["policy"]["reserve_at"] = "noon"
+    path.write_text(json.dumps({part: document[part] for part in ("schema_version", "plan", "request")}))
+    with pytest.raises(InputError, match="reserve_at: Input should be 'boot' or 'runtime'"):
+        read_plan(str(path))
 
 
 @pytest.mark.parametrize("part", ["plan", "artifacts", "sampled_at", "headline"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hugeplan.planner.model.node import NodeFacts
 from hugeplan.planner.model.observed import MemoryHistory, NodeSample, ObservedDatabase, WalkShare
@@ -145,7 +146,7 @@ class Policy:
     slack_min_pages: int = 2
     risk: float = 0.01
     allowed_page_bytes: tuple[int, ...] | None = None
-    reserve_at: str = "boot"  # boot | runtime
+    reserve_at: Literal["boot", "runtime"] = "boot"
     free_margin_bytes: int | None = None
 
 
