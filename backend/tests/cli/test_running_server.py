@@ -423,12 +423,11 @@ def test_a_service_is_restarted_only_where_it_is_the_systems() -> None:
     """Anybody's own manager has units of any name."""
     for unit, restart in (
         ("systemd:postgresql@16-main.service", "systemctl restart postgresql@16-main.service"),
-        ("systemd:user@1001.service/postgresql.service", f"{as_user('eve')} run pg_ctl -D "),
+        ("systemd:user@1001.service/postgresql.service", f"{as_user('eve')} run env PGPORT=5433 pg_ctl -D "),
     ):
         place = ServerPlace(data_directory="/d", uid=1001, user="eve")
         for known in (place, None):
-            user = {"eve": "postgres"} if known is None else {}
-            expected = restart.replace("eve", user.get("eve", "eve"))
+            expected = restart if known else restart.replace("eve", "postgres").replace("env PGPORT=5433 ", "")
             assert _Commands.of(replace(OTHER, unit=unit, place=known)).restart.startswith(expected)
     nameless = _Commands.of(replace(OTHER, place=ServerPlace(data_directory="/d", uid=1001, refused="/d$(cmd)")))
     assert nameless.user == f"{INSTALLER} as uid:1001"
@@ -541,7 +540,7 @@ def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
     own = _Commands(data=shlex.quote(str(tmp_path)), user=str(tmp_path / "as"), service="cron.service")
     (tmp_path / "as").write_text('#!/bin/sh\nshift\nexec "$@"\n')
     (tmp_path / "as").chmod(0o755)
-    words = ["/bin/sh", "-c", own.is_main[0]]
+    words = ["/bin/sh", "-c", own.may_restart[0]]
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     with contextlib.ExitStack() as ends:
         for place, uid, is_right in ((tmp_path, None, True), (Path("/"), None, False), (tmp_path, 1234, False)):
@@ -560,6 +559,40 @@ def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
         # One that is stopped, as where its pages are not there yet, interrupts nobody when it starts.
         (tmp_path / "systemctl").write_text('#!/bin/sh\ntest "$1" = show && echo 0\n')
         assert subprocess.run(words, capture_output=True, check=False, env=env).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "is_right"),
+    [
+        ('"-D" "/d" "-d" "1" "-c" "log_directory=log"', "PGPORT=5432", True),
+        ('"-D" "/d"', "PGPORT=6000", True),  # which the commands of this plan give it
+        ('"-D" "/d"', "PGPORT=6001", False),
+        ('"-D" "/d"', "LD_LIBRARY_PATH=/l", False),
+        ('"-D" "/d" "-D" "data"', "TZ=UTC", False),
+        ('"-D."', "TZ=UTC", False),
+        ('"-D" "/proc/self/cwd"', "TZ=UTC", False),
+        ('"-D" "/d" "--config-file=own.conf"', "TZ=UTC", False),
+    ],
+)
+def test_what_pg_ctl_would_start_otherwise_is_not_restarted(
+    tmp_path: Path, words: str, variables: str, *, is_right: bool
+) -> None:
+    """Found: pg_ctl -D data start, as initdb says it: the step ended with the server down. PGPORT: on another port."""
+    own, given = str(tmp_path / "as"), "env PGPORT=6000 "
+    commands = _Commands(data=shlex.quote(str(tmp_path)), user=own, programs=given, is_named=True)
+    (tmp_path / "as").write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    (tmp_path / "as").chmod(0o755)
+    (tmp_path / "postmaster.opts").write_text(f"/usr/bin/postgres {words}\n")
+    main = subprocess.Popen(["/usr/bin/env", "-i", variables, "/bin/sleep", "60"])
+    try:
+        while Path(f"/proc/{main.pid}/environ").read_text() != f"{variables}\0":
+            pass
+        (tmp_path / "postmaster.pid").write_text(f"{main.pid}\n/d\n")
+        done = subprocess.run(["/bin/sh", "-c", commands.may_restart[0]], capture_output=True, text=True, check=False)
+        assert (done.returncode == 0, bool(done.stderr)) == (is_right, not is_right), done.stderr
+    finally:
+        main.kill()
+        main.wait()
 
 
 @pytest.mark.parametrize(

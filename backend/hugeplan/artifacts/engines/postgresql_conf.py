@@ -42,6 +42,16 @@ _NAMES_FOLDER = shlex.quote(
 )
 #: Whether the process $1, a service's main one, is the user $2's and works in the folder $3, as a postmaster does.
 _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1/cwd" -ef "$3"')
+#: Whether pg_ctl, which takes the words of the last start, starts the server of the folder $1 as it was: they name no
+#: folder from where they were said, and no variable that it is not started with now.
+_STARTS_ALIKE = shlex.quote(
+    """! grep -sqE '("-D(" ")?|((config|hba|ident)[-_]file|data[-_]directory)=)([^/"]|/proc/)' "$1/postmaster.opts" """
+    """&& ! { read -r pid < "$1/postmaster.pid" && tr '\\0' '\\n' < "/proc/$pid/environ"; } 2> /dev/null"""
+    """ | grep -E '^(PGPORT|LD_LIBRARY_PATH|LD_PRELOAD)=' | grep -qvxF "$(env; echo PGPORT=5432)" || {"""
+    """ echo "pg_ctl would start it otherwise than it was: start it with absolute folders, its port in its file, and"""
+    """ without LD_LIBRARY_PATH and LD_PRELOAD, then run this again" >&2; false; }"""
+)
+_NO_VARIABLES = "# The restart gives it no variables: what archive_command, for one, needs of them belongs in a file.\n"
 #: Services that run one PostgreSQL and nothing else; another may run a server only among others.
 _USUAL = re.compile(r"edb|.*(?:postgres|pgsql)")
 #: What runs a server that is neither the system's nor a login's: Patroni, a container, a user's own manager.
@@ -98,6 +108,8 @@ class _Commands:
         where = "".join(f" {name} {shlex.quote(str(value))}" for name, value in options if value is not None)
         if place.programs_directory is not None:  # Debian keeps pg_ctl where no PATH leads
             programs = f'env PATH={shlex.quote(place.programs_directory)}:"$PATH" '
+        if server.port not in {None, 5432}:  # perhaps no file's, but a variable's
+            programs = f"{programs or 'env '}PGPORT={server.port} "
         main = PurePosixPath(place.config_file or f"{place.data_directory}/postgresql.conf")
         return cls(
             data=shlex.quote(place.data_directory),
@@ -149,12 +161,14 @@ class _Commands:
         )
 
     @property
-    def is_main(self) -> list[str]:
+    def may_restart(self) -> list[str]:
         """Of a service of any name: a restart of cron's, or of a supervisor's, would not be this server's alone.
 
-        One that is stopped has no main process, and interrupts nobody when it starts.
+        One that is stopped has no main process, and interrupts nobody when it starts. Without a service: pg_ctl.
         """
-        if self.service is None or _USUAL.match(self.service):
+        if self.service is None:  # and in no cluster
+            return [f"{self.user} run {self.programs}sh -c {_STARTS_ALIKE} sh {self.data}"] * self.is_named
+        if _USUAL.match(self.service):
             return []
         service = shlex.quote(self.service)
         said = shlex.quote(f"{self.service} is not this server's alone: restart it by what starts it")
@@ -250,10 +264,11 @@ def _write(
         if planned.page_bytes is not None
         else f"Keeps {one_line(planned.name)} on base pages, as planned.",
         install=(f"{commands.note}\n" if commands.note else "")
+        + (_NO_VARIABLES if commands.service is None and commands.is_named else "")
         + all_of(
             [
                 *commands.guards,
-                *commands.is_main,
+                *commands.may_restart,
                 put(name, path, content, user),
                 # Where no other line beats what it includes.
                 f"{user} last-line {commands.main_file} \"include_if_exists = 'conf.d/{name}'\"",
