@@ -562,37 +562,28 @@ def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "variables", "is_right"),
+    ("words", "given", "is_right"),
     [
         ('"-D" "/d" "-d" "1" "-c" "log_directory=log"', "PGPORT=5432", True),
-        ('"-D" "/d"', "PGPORT=6000", True),  # which the commands of this plan give it
-        ('"-D" "/d"', "PGPORT=6001", False),
-        ('"-D" "/d"', "LD_LIBRARY_PATH=/l", False),
-        ('"-D" "/d" "-D" "data"', "TZ=UTC", False),
-        ('"-D."', "TZ=UTC", False),
-        ('"-D" "/proc/self/cwd"', "TZ=UTC", False),
-        ('"-D" "/d" "--config-file=own.conf"', "TZ=UTC", False),
+        ('"-D" "/d"', "PGPORT=6000", True),  # as of this plan's commands
+        ('"-D" "/d"', "PGPORT=6001", False), ('"-D" "/d"', "LD_LIBRARY_PATH=/l", False),
+        ('"-D" "/d" "-D" "data"', "TZ=UTC", False), ('"-D."', "TZ=UTC", False),
+        ('"-D" "/proc/self/cwd"', "TZ=UTC", False), ('"-D" "/d" "--config-file=own.conf"', "TZ=UTC", False),
     ],
-)
+)  # fmt: skip
 def test_what_pg_ctl_would_start_otherwise_is_not_restarted(
-    tmp_path: Path, words: str, variables: str, *, is_right: bool
+    tmp_path: Path, words: str, given: str, *, is_right: bool
 ) -> None:
     """Found: pg_ctl -D data start, as initdb says it: the step ended with the server down. PGPORT: on another port."""
-    own, given = str(tmp_path / "as"), "env PGPORT=6000 "
-    commands = _Commands(data=shlex.quote(str(tmp_path)), user=own, programs=given, is_named=True)
+    own = _Commands(shlex.quote(str(tmp_path)), user=f"{tmp_path}/as", programs="env PGPORT=6000 ", is_named=True)
     (tmp_path / "as").write_text('#!/bin/sh\nshift\nexec "$@"\n')
     (tmp_path / "as").chmod(0o755)
     (tmp_path / "postmaster.opts").write_text(f"/usr/bin/postgres {words}\n")
-    main = subprocess.Popen(["/usr/bin/env", "-i", variables, "/bin/sleep", "60"])
-    try:
-        while Path(f"/proc/{main.pid}/environ").read_text() != f"{variables}\0":
-            pass
+    with subprocess.Popen(["/bin/sleep", "60"], env=dict([given.split("=")])) as main:
         (tmp_path / "postmaster.pid").write_text(f"{main.pid}\n/d\n")
-        done = subprocess.run(["/bin/sh", "-c", commands.may_restart[0]], capture_output=True, text=True, check=False)
-        assert (done.returncode == 0, bool(done.stderr)) == (is_right, not is_right), done.stderr
-    finally:
+        done = subprocess.run(["/bin/sh", "-c", own.may_restart[0]], capture_output=True, text=True, check=False)
         main.kill()
-        main.wait()
+    assert (done.returncode == 0, bool(done.stderr)) == (is_right, not is_right), done.stderr
 
 
 @pytest.mark.parametrize(
