@@ -163,8 +163,7 @@ class SampleList:
         is_in_full = (func.octet_length(of.details) > 0).label("is_in_full")
         key = of.node_id, of.start_at, of.first_report_id, of.end_at
         chosen = select(*key, numbers, is_in_full, _ids(of.report_ids).label("ids"))
-        in_order = of.end_at.desc(), of.start_at.desc(), of.first_report_id.desc()
-        rows = (await self._session.execute(chosen.order_by(*in_order))).all()
+        rows = (await self._session.execute(chosen.order_by(*(of[one.key].desc() for one in _IN_ORDER)))).all()
         theirs = await self._documents_of([one for one in rows if not one.is_in_full])
         return [Block._make((*one, theirs.get((one.start_at, one.first_report_id)))) for one in rows]
 

@@ -17,8 +17,6 @@ WAITING_OF_ONE: Final = 20
 WAITING: Final = 100
 SHARE_OF_ONE: Final = 4
 """One credential may have a quarter of all."""
-DELETE_SECONDS: Final = 600
-"""Of one fleet plan, at most."""
 
 
 async def require_room_to_wait(session: WriteSession, actor: Actor) -> None:
@@ -40,7 +38,7 @@ async def require_room_to_wait(session: WriteSession, actor: Actor) -> None:
     await keep_within(session, LockOfOne.FLEET_PLANS, "all", require_room)
 
 
-async def make_room(database: Database, settings: Settings, author_id: UUID | None) -> None:
+async def make_room(database: Database, settings: Settings, author_id: UUID) -> None:
     """Let the oldest that have ended go where there are too many, or they are too large.
 
     Each in a transaction of its own, and beside all requests: it has a line per node and a plan per group.
@@ -48,8 +46,8 @@ async def make_room(database: Database, settings: Settings, author_id: UUID | No
     most, most_bytes = settings.max_fleet_plans, settings.max_fleet_plans_bytes
     for whose, share in ((author_id, SHARE_OF_ONE), (None, 1)):
         bounds = {"most": most // share, "most_bytes": most_bytes // share}
-        is_left = share == 1 or whose is not None
+        is_left = True
         while is_left:
             async with database.write() as session:
-                await allow(session, DELETE_SECONDS)
+                await allow(session, 600)
                 is_left = await repository.make_room(session, whose, **bounds)

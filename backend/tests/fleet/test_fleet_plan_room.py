@@ -31,7 +31,7 @@ def job(at: int, author: uuid.UUID | None = MINE, *, status: str = "done", size:
     )  # fmt: skip
 
 
-async def kept(service: Service, author: uuid.UUID | None, jobs: list[FleetPlanRow], **bounds: int) -> set[str]:
+async def kept(service: Service, author: uuid.UUID, jobs: list[FleetPlanRow], **bounds: int) -> set[str]:
     """The names of the jobs that are there when room has been made."""
     settings = Settings().model_copy(update=bounds)
     async with service.database.write() as session:
@@ -48,7 +48,7 @@ async def test_the_oldest_of_ones_own_go_and_nobody_elses(service: Service) -> N
 
 async def test_the_oldest_of_all_go(service: Service) -> None:
     jobs = [job(at, author) for at, author in ((1, MINE), (2, THEIRS), (3, None), (4, None), (5, THEIRS))]
-    assert await kept(service, None, jobs, max_fleet_plans=3) == {"3", "4", "5"}
+    assert await kept(service, uuid.uuid4(), jobs, max_fleet_plans=3) == {"3", "4", "5"}
 
 
 async def test_bytes_count_and_the_newest_stays_however_large(service: Service) -> None:
