@@ -55,7 +55,7 @@ def _copy(title: str, path: str, content: str, mode: str, register: str) -> list
 def _boot_tasks(grub: Artifact, words: Sequence[str], others: dict[str, Any]) -> list[dict[str, Any]]:
     """What follows the copy depends on the node: a run may have ended right after it."""
     of_pages = [word for word in words if "hugepages" in word]
-    found = "$(grep -oE '((default_)?hugepagesz|hugepages)=[^ ]*' /proc/cmdline | xargs)"
+    found = "$(grep -oE '((default_)?hugepagesz|hugepages)=[^[:space:]]*' /proc/cmdline | xargs)"
     started = [f'test "{found}" = "{" ".join(of_pages)}"', *(f"grep -qw -- {word} /proc/cmdline" for word in words)]
     return [
         {

@@ -31,7 +31,8 @@ PATH = "/etc/default/grub.d/60-hugeplan.cfg"
 COUNTS_PER_NODE_SINCE = (5, 16)
 _WITHOUT_OTHERS = (
     "for words in GRUB_CMDLINE_LINUX GRUB_CMDLINE_LINUX_DEFAULT; do",
-    r"""  eval "$words=\$(echo \"\${$words-}\" | sed -E 's/(^| )((default_)?hugepagesz|hugepages)=[^ ]*//g')" """[:-1],
+    r"""  eval "$words=\$(printf '%s\n' \"\${$words-}\" | """  # dash's echo reads backslashes
+    r"""sed -E 's/(^|[[:space:]])((default_)?hugepagesz|hugepages)=[^[:space:]]*//g')" """[:-1],
     "done",
 )
 #: GRUB's own program reads no such folder; Debian's does, and those of who took its change over.

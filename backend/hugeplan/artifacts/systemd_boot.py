@@ -53,7 +53,8 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             f"  awk '{_RUNNING}' /proc/cmdline > $now.part && mv $now.part $now || exit 1\nfi\n"
             # One program each, whose failure is seen: a node does not boot by half of its words.
             f"words=$(grep -v '^#' {FILENAME}) && rest=$(awk '{others}' $now) || exit 1\n"
-            f'case " $rest" in *" root="*) ;; *) if grep -qE "(^| )root=" /proc/cmdline; then {_NO_ROOT}; fi ;; esac\n'
+            f'case " $rest" in *" root="*) ;; *)'
+            f' if grep -qE "(^|[[:space:]])root=" /proc/cmdline; then {_NO_ROOT}; fi ;; esac\n'
             # In front: what comes behind -- is for init.
             f"printf '%s\\n' {new} | {put('/dev/stdin', CMDLINE, content)} || exit 1\n{_ENTRIES}\n) &&\nreboot"
         ),

@@ -122,13 +122,13 @@ def test_the_shell_of_grub_mkconfig_joins_the_words(tmp_path: Path) -> None:
     found, files = rendered(request)
     drop_in = written(files["kernel_command_line"], tmp_path)
     text = (
-        'GRUB_CMDLINE_LINUX="quiet hugepagesz=1G hugepages=4 console=ttyS0 default_hugepagesz=1G";'
+        "GRUB_CMDLINE_LINUX='quiet hugepagesz=1G\thugepages=4\tx=\\0040\\c console=ttyS0 default_hugepagesz=1G';"
         ' GRUB_CMDLINE_LINUX_DEFAULT="hugepages=512 splash";'
         f' . {drop_in}; printf "%s|%s" "$GRUB_CMDLINE_LINUX" "$GRUB_CMDLINE_LINUX_DEFAULT"'
     )
     done = run("/bin/sh", "-euc", text)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"quiet console=ttyS0 {parameters(found, request)}| splash"
+    assert done.stdout == f"quiet\tx=\\0040\\c console=ttyS0 {parameters(found, request)}| splash"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ _OF_SERVICE = shlex.quote(
 #: Whether the service $1 does not run, and its unit names the folder $2: a stopped server says nothing itself.
 _NAMES_FOLDER = shlex.quote(
     '! systemctl is-active --quiet "$1" && systemctl show --property Environment --property ExecStart "$1"'
-    """ | tr ' "=' '\\n' | sed 's,//*$,,' | grep -qxF "$(echo "$2" | sed 's,//*$,,')\""""
+    """ | tr ' "=' '\\n' | sed 's,//*$,,' | grep -qxF "$(printf %s "$2" | sed 's,//*$,,')\""""
 )
 #: Whether the process $1, a service's main one, is the user $2's and works in the folder $3, as a postmaster does.
 _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1/cwd" -ef "$3"')
