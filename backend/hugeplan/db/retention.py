@@ -85,8 +85,12 @@ def _length(time: timedelta) -> str:
 
 
 def batch(table: str, condition: str) -> str:
-    """A statement that deletes at most ``:limit`` rows."""
-    return f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE {condition} LIMIT :limit)"  # noqa: S608
+    """A statement that deletes at most ``:limit`` rows.
+
+    It stands twice: of a row that changed meanwhile PostgreSQL before 16.11 and 17.7 asks the outer condition alone.
+    """
+    rows = f"SELECT ctid FROM {table} WHERE {condition} LIMIT :limit"  # noqa: S608
+    return f"DELETE FROM {table} WHERE ctid IN ({rows}) AND ({condition})"  # noqa: S608
 
 
 GONE_AT_ONCE: Final = 20
@@ -94,7 +98,7 @@ GONE_AT_ONCE: Final = 20
 GONE_SCENARIO: Final = (
     batch("plans", "scenario_id = :id AND state = 'draft'"),
     "UPDATE plans SET scenario_id = NULL WHERE ctid IN"
-    " (SELECT ctid FROM plans WHERE scenario_id = :id AND state <> 'draft' LIMIT :limit)",
+    " (SELECT ctid FROM plans WHERE scenario_id = :id AND state <> 'draft' LIMIT :limit) AND scenario_id = :id",
     batch("scenario_versions", "scenario_id = :id"),
     batch(
         "scenarios",
@@ -224,13 +228,12 @@ _RUNS_PAST_BOUND: Final = _DELETE_RUNS.format(
 
 
 # Nobody asked for this deletion, so the audit log says why the node is gone.
-_DELETE_SILENT_NODES = """
+_DELETE_SILENT_NODES = f"""
 WITH gone AS (
-    DELETE FROM nodes WHERE ctid IN (SELECT ctid FROM nodes WHERE last_report_at < :before LIMIT :limit)
-    RETURNING id, name, last_report_at
+    {batch("nodes", "last_report_at < :before")} RETURNING id, name, last_report_at
 )
 INSERT INTO audit_events (at, actor_name, action, subject_kind, subject_id, detail)
 SELECT :now, 'retention', 'nodes_delete', 'nodes', CAST(id AS text),
     jsonb_build_object('name', name, 'last_report_at', last_report_at)
 FROM gone
-"""
+"""  # noqa: S608 - constants

@@ -21,7 +21,7 @@ from hugeplan.api.background import Supervisor
 from hugeplan.api.metrics import Metrics
 from hugeplan.db import maintenance, migrate
 from hugeplan.db.engine import create_engine
-from hugeplan.db.retention import too_many_days
+from hugeplan.db.retention import old_rows, too_many_days
 from hugeplan.db.session import Database
 from hugeplan.fleet.ingest.incoming import read_report
 from hugeplan.fleet.ingest.writer import ReportWriter
@@ -254,6 +254,24 @@ async def test_a_server_two_days_behind_takes_good_reports(fresh: Any) -> None:
     database, _ = fresh
     await store(fresh, NOW - timedelta(days=2), NOW)
     assert (await counts(database))["samples"] == 1
+
+
+async def test_a_clock_that_was_ahead_lets_no_node_be_heard_for_days(fresh: Any) -> None:
+    """Found: it was not stale, nor could it enrol again, and retention found another day in it."""
+    database, _ = fresh
+    for ahead in (2, 0):
+        await store(fresh, NOW + timedelta(days=ahead), NOW)
+    async with database.read() as session:
+        assert await session.scalar(text("SELECT last_report_at <= now() FROM nodes"))
+
+
+def test_what_changed_meanwhile_is_asked_again() -> None:
+    """Found with PostgreSQL 16.2: a silent node that had just come back went with its acknowledged report."""
+    settings = Settings.model_validate({"database_url": "postgresql://h/d", "silent_node_retention_days": 20})
+    statements = {table: statement for table, statement, _ in old_rows(settings, NOW) if " ctid IN " in statement}
+    assert {"nodes", "tokens", "machines"} < {*statements}
+    once = [table for table, statement in statements.items() if "LIMIT :limit) AND (" not in statement]
+    assert once == ["report_references"]  # which never change
 
 
 async def test_each_silent_node_keeps_its_newest_report_however_many_are_of_one_time(

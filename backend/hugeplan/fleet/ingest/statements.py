@@ -161,8 +161,9 @@ INSERT_NODES: Final = Statement(
     _insert("nodes", _NODE | NODE_COLUMNS | _RUN_COLUMNS) + " ON CONFLICT (machine_id) DO NOTHING RETURNING id"
 )
 INSERT_STATES: Final = Statement(_insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | _FINDINGS))
-_LAST_REPORT: Final = "greatest(nodes.last_report_at, r.last_report_at)"
-"""A marked report that is taken again arrived before others that are known."""
+_LAST_REPORT: Final = "greatest(least(nodes.last_report_at, now()), r.last_report_at)"
+"""A marked report that is taken again arrived before others that are known. A service's clock that was ahead does not
+let a node be heard for days."""
 
 UPDATE_LAST_REPORT: Final = Statement(f"""
 UPDATE nodes SET last_report_at = {_LAST_REPORT}
