@@ -90,6 +90,8 @@ class TestEveryEngine:
         host = re.sub(r"pgrep .*java\)", "pidof -s java)", host)
         assert words[-1].endswith(
             re.sub(r"awk '[^']*' /proc/\$\(systemctl.*?status", lambda _: PAGES_IN_CONTAINER, host)
+            .replace("$(systemctl show --property MainPID --value redis)", "[0-9]*")
+            .replace("n = 1;", r"n = /\tredis-server$/;")
         )
 
     def test_a_shell_reads_the_commands(self, engine: str) -> None:

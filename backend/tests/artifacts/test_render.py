@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from artifacts.test_kinds import needs, run
 from hugeplan.artifacts import Artifact, render
 from hugeplan.artifacts.base import with_content
 from hugeplan.artifacts.bundle import bundle
+from hugeplan.artifacts.engines.common import NOT_ROOT
 from hugeplan.planner.model import (
     GIB,
     MIB,
@@ -241,15 +243,43 @@ def test_names_stay_inside_comments(name: str) -> None:
 
 def test_a_process_of_any_user_answers_for_no_server_of_a_host() -> None:
     """Found with `exec -a mariadbd sleep` of a user, whose pages were what the verify line asked for. Root's check read
-    the file that a server named into arguments.
+    the file that a server named into arguments, and root's client a library of the server's, or gave it a password.
     """
     alone = request_of(DatabaseInstance(name="a", engine="mysql", settings={"innodb_buffer_pool_size": "9G"}))
     files = [
         file for own in (alone, *EVERYTHING) if not own.reservations.kubernetes for file in rendered(own)[1].values()
     ]
     assert {"jvm_options", "my_cnf", "prometheus_rules"} <= {file.kind for file in files}
-    others = re.compile(r"pidof|pid_file|\$\(cat (?!/sys/)|^promtool", re.MULTILINE)
-    assert not [file.kind for file in files if others.search("\n".join((file.install, file.verify, file.rollback)))]
+    others = re.compile(
+        r"pidof|pid_file|\$\(cat (?!/sys/)|^promtool|(?<!run )(?<!exec )(mariadb|mysql|redis-cli|psql) +-", re.M
+    )
+    for file in files:
+        for text in (file.install, file.verify, file.rollback):
+            assert not others.search(text)
+            if re.search(r"^[^#]*(sqlplus|db2set|sh .*db2\.sh|before-hugeplan)", text, re.M):
+                assert text.startswith(NOT_ROOT)
+
+
+@pytest.mark.parametrize(("mode", "thp", "is_kept"), [("always", 0, True), ("always", 1, False), ("madvise", 1, True)])
+def test_thp_is_kept_away_from_a_redis_by_itself_or_by_the_node(
+    tmp_path: Path, mode: str, thp: int, *, is_kept: bool
+) -> None:
+    (tmp_path / "mode").write_text("always [madvise] never\n" if mode == "madvise" else "[always] madvise never\n")
+    status = tmp_path / "status"
+    kubernetes = Reservations(kubernetes=True)
+    own = DatabaseInstance(name="r", engine="redis", settings={"maxmemory": "1gb"}, stateful_set="n/r", container="r")
+    for request in (request_of(own), request_of(own, reservations=kubernetes)):
+        verify = rendered(request)[1]["redis_conf"].verify
+        verify = shlex.split(verify)[-1] if request.reservations.kubernetes else verify
+        verify = re.sub(r"/sys/\S+ /proc/.*status\b", f"{tmp_path}/mode {status}", verify)
+        for text in (f"Name:\tsh\nTHP_enabled:\t{1 - thp}\nName:\tredis-server\nTHP_enabled:\t{thp}\n", None):
+            if text is None:
+                status.unlink()
+            else:
+                status.write_text(text if request.reservations.kubernetes else text[text.index("Name:\tredis") :])
+            assert (subprocess.run(["/bin/sh", "-c", verify], check=False).returncode == 0) is (
+                is_kept and text is not None
+            )
 
 
 def test_no_pool_no_files() -> None:
@@ -535,7 +565,7 @@ def test_each_oracle_has_a_way_back_of_its_own() -> None:
     )
     (kept,) = re.findall(r"before-hugeplan-@-\w+\.ora", own.content)
     assert kept not in other.content, "a second plan keeps the first one's way back"
-    words = ["/bin/sh", "-c", own.rollback.partition("| sqlplus")[0]]
+    words = ["/bin/sh", "-c", own.rollback.partition(" &&\n")[2].partition("| sqlplus")[0]]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
     # What cannot be read ends it while the instance runs; what is stopped starts again whatever comes.
     assert said[:2] == ["WHENEVER SQLERROR EXIT FAILURE", f"CREATE SPFILE='{kept}.read' FROM PFILE='{kept}';"]
@@ -591,7 +621,7 @@ def test_a_redis_of_another_service_does_not_restart_the_usual_one() -> None:
         usual, form = files["redis_conf-r1"], files["redis_conf_snippet-r0"]
         for text, at in ((usual.install, -1), (usual.rollback, -2)):
             assert text.splitlines()[at].removesuffix(" &&") == f"systemctl restart {service}"
-        assert "redis-cli -p 6380 config get" in usual.verify
+        assert f"MainPID --value {service})/status" in usual.verify
         assert "systemctl restart queue.service" in form.install
     for unit in ("session-3.scope", "queue.service", "redis-server@b.service", "user@1000.service/redis.service"):
         form = redis_files(unit)["redis_conf_snippet"]

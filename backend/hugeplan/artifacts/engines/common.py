@@ -23,6 +23,8 @@ from hugeplan.recognition.operators import patched
 
 Write = Callable[[str, DatabaseInstance, InstancePlan, tuple[SettingAdvice, ...]], Artifact]
 _MOST_OF_A_UNIT: Final = 255
+#: Whose program runs files of its instance's user, as SQL*Plus does glogin.sql.
+NOT_ROOT = '{ test "$(id -u)" != 0 || { echo "run this as the user of the instance, not as root" >&2; false; }; }'
 FREE_FALLS = "grep -E '^HugePages_(Total|Free|Rsvd)' /proc/meminfo  # free must fall when the server starts"
 
 
@@ -101,7 +103,7 @@ def left_to_a_person(file: Artifact, unit: str, summary: str, verify: str) -> Ar
         path=None,
         summary=summary,
         install=f"# write the lines {where}, then restart {restart}",
-        verify=f"# ask that server, by its own {verify}",
+        verify=f"# not as root, ask that server, by its own {verify}",
         rollback=f"# set the previous values and restart {restart}",
         avoid_when="Another server reads the same lines.",
     )

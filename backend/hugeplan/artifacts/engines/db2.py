@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, mark, one_line, slug
-from hugeplan.artifacts.engines.common import per_instance
+from hugeplan.artifacts.engines.common import NOT_ROOT, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
 _READ: Final = 'db2 get database configuration for "$DB"'
@@ -54,9 +54,9 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         media_type="text/x-shellscript",
         content="\n".join([*lines, *whole, *changes, "db2stop", "db2start", ""]),
         summary=f"Puts the database memory of {one_line(planned.name)} on large pages, pinned.",
-        install=f"DB=name sh {name}",
-        verify=all_of(checks) if checks else "db2set -all",
-        rollback=f"sh {before} && rm {before}\ndb2stop\ndb2start",
+        install=f"{NOT_ROOT} &&\nDB=name sh {name}",
+        verify=all_of([NOT_ROOT, *(checks or ["db2set -all"])]),
+        rollback=f"{NOT_ROOT} && {{\nsh {before} && rm {before}\ndb2stop\ndb2start\n}}",
         restart=Restart.ENGINE,
         avoid_when="STMM must tune DATABASE_MEMORY: with large pages it stays as it is set.",
     )

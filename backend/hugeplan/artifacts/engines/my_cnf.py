@@ -12,28 +12,28 @@ import shlex
 from collections.abc import Iterable
 from typing import Final
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, as_owner_of, mark, one_line, put, put_back, slug
+from hugeplan.artifacts.base import Artifact, Restart, as_owner_of, mark, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
-#: engine -> kind, section and service, what stands before a name in a section of its own, folders, client. The folders
+#: engine -> kind, section and service, what stands before a name in a section of its own, folders. The folders
 #: of Debian and Ubuntu, of Red Hat and SUSE, and of images: which one a host's server reads, its main file says.
 _DIALECTS = {
     "mysql": (
-        "my_cnf", "mysqld", "@", ("/etc/mysql/mysql.conf.d", "/etc/my.cnf.d", "/etc/mysql/conf.d"), "mysql",
+        "my_cnf", "mysqld", "@", ("/etc/mysql/mysql.conf.d", "/etc/my.cnf.d", "/etc/mysql/conf.d"),
     ),
     "mariadb": (
-        "mariadb_cnf", "mariadb", ".", ("/etc/mysql/mariadb.conf.d", "/etc/my.cnf.d", "/etc/mysql/conf.d"), "mariadb",
+        "mariadb_cnf", "mariadb", ".", ("/etc/mysql/mariadb.conf.d", "/etc/my.cnf.d", "/etc/mysql/conf.d"),
     ),
 }  # fmt: skip
 _MAIN_FILES = "/etc/my.cnf /etc/mysql/my.cnf"
 #: Services of the distributions, which read a usual folder; mysql@bootstrap would make another cluster of one's own.
 _USUAL = re.compile(r"systemd:(mysql|(?:mysqld|mariadb)(?:@[^/@]+)?)\.service")
-#: Huge pages in use. No server is asked which process it is: root would read the file that its user names.
+#: Huge pages in use. Root asks no server: its user may own the socket, and option files that name a library.
 _PAGES_OF_SERVICE = "awk '/^HugetlbPages/ {print $2}' /proc/$(systemctl show --property MainPID --value SERVICE)/status"
 PAGES_IN_CONTAINER: Final = (  # which has its own processes alone
     r"cat /proc/[0-9]*/status 2> /dev/null | awk '/^Name:/ {n = /\t(mysqld|mariadbd)$/}"
-    " n && /^HugetlbPages/ {pages += $2} END {print pages + 0}'"
+    " n && /^HugetlbPages/ {pages += $2} END {print pages}'"
 )
 
 
@@ -83,11 +83,10 @@ def _back(content: str, service: str) -> str:
 def _file(
     kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, pages: str, *, shares: bool
 ) -> Artifact:
-    _, common, mark, folders, client = _DIALECTS[planned.engine]
+    _, common, mark, folders = _DIALECTS[planned.engine]
     name, whose = f"{slug(planned.name)}-hugepages.cnf", one_line(planned.name)
     paths = [f"{folder}/zz-{name}" for folder in folders]  # the last of a folder wins
     on = any(item.name == "large_pages" and item.value == "ON" for item in advice)
-    checks = [f'test "$({client} -BNe "SELECT @@GLOBAL.large_pages")" = {int(on)}']
     section, service = common, common
     head, *lines = commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}")
     usual = _USUAL.fullmatch(unit)
@@ -98,11 +97,9 @@ def _file(
         section = f"{common}{mark}OWN_SECTION"
         head += f"\n# No server reads this section: write the lines into one that {whose} alone reads."
     if its_own is not None:
-        section, checks = f"{common}{mark}{its_own[1]}", []
+        section = f"{common}{mark}{its_own[1]}"
     if usual is not None:
         service = shlex.quote(usual[1])
-    if on or its_own is not None:
-        checks.append(f'test "$({pages.replace("SERVICE", service)})" {"-gt" if on else "-eq"} 0')
     content = "\n".join([head, f"[{section}]", *lines, ""])
     file = Artifact(
         kind=kind,
@@ -113,7 +110,7 @@ def _file(
         if planned.page_bytes is not None
         else f"Keeps {whose} on base pages, as planned.",
         install=f"{_into_the_folder_read(name, folders, content)} &&\nsystemctl restart {service}",
-        verify=all_of(checks),
+        verify=f'test "$({pages.replace("SERVICE", service)})" {"-gt" if on else "-eq"} 0',
         rollback=_from_the_folder_read(paths, content, _back(content, service)),
         restart=Restart.ENGINE,
         avoid_when="An operator writes the option file: set the values there.",

@@ -6,12 +6,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from hugeplan.artifacts.base import Artifact, Restart, mark, one_line, slug
-from hugeplan.artifacts.engines.common import per_instance
+from hugeplan.artifacts.engines.common import NOT_ROOT, per_instance
 from hugeplan.artifacts.outside import sql_comment
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
 _STOPS: Final = "WHENEVER SQLERROR EXIT FAILURE"
 _GOES_ON: Final = "WHENEVER SQLERROR CONTINUE"
+_IS_ONLY: Final = (
+    "echo 'SELECT value FROM v$parameter WHERE name = '\"'\"'use_large_pages'\"'\"';' | "
+    "sqlplus -S / as sysdba | grep -qw ONLY"
+)
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -61,10 +65,9 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         media_type="application/sql",
         content="\n".join([*lines, ""]),
         summary=f"Lets {one_line(planned.name)} start only on huge pages, with automatic memory management off.",
-        install=f"sqlplus / as sysdba @{name}\n# then: SHUTDOWN IMMEDIATE; STARTUP",
-        verify="echo 'SELECT value FROM v$parameter WHERE name = '\"'\"'use_large_pages'\"'\"';' | "
-        "sqlplus -S / as sysdba | grep -qw ONLY",
-        rollback=f"printf '%s\\n' {words} | sqlplus -S / as sysdba",
+        install=f"{NOT_ROOT} &&\nsqlplus / as sysdba @{name}\n# then: SHUTDOWN IMMEDIATE; STARTUP",
+        verify=f"{NOT_ROOT} &&\n{_IS_ONLY}",
+        rollback=f"{NOT_ROOT} &&\nprintf '%s\\n' {words} | sqlplus -S / as sysdba",
         restart=Restart.ENGINE,
         avoid_when="MEMORY_TARGET must stay: automatic memory management and huge pages exclude each other.",
     )

@@ -9,6 +9,11 @@ from hugeplan.artifacts.base import Artifact, Restart, all_of, as_owner_of, one_
 from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
+#: Redis turns THP off for itself where the node's mode is always. The kernel is asked, as root asks no user's server.
+_KEPT_AWAY = (
+    "cat /sys/kernel/mm/transparent_hugepage/enabled {status} 2> /dev/null | awk '/\\[always\\]/ {{on = 1}}"
+    " /^Name:/ {{n = {is_it}; found += n}} n && /^THP_enabled/ {{its += $2}} END {{exit !found || on && its}}'"
+)
 _USUAL = re.compile(r"systemd:(redis(?:-server)?)\.service")
 
 
@@ -18,9 +23,16 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
     def write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
         server = None if request.reservations.kubernetes else request.server(planned.runs_as)
-        unit, port = ("", None) if server is None else (server.unit or "", server.port)
+        unit = (server and server.unit) or ""
         usual = _USUAL.fullmatch(unit)
-        file = _write(kind, planned, advice, usual[1] if usual else "redis", "" if port is None else f" -p {port}")
+        service = usual[1] if usual else "redis"
+        # A container has its own processes alone.
+        status, is_it = (
+            ("/proc/[0-9]*/status", r"/\tredis-server$/")
+            if request.reservations.kubernetes
+            else (f"/proc/$(systemctl show --property MainPID --value {service})/status", "1")
+        )
+        file = _write(kind, planned, advice, service, _KEPT_AWAY.format(status=status, is_it=is_it))
         # Another service reads a file of its own; where its service is not known, the usual one may be another's.
         is_form = not request.reservations.kubernetes and usual is None and (several or server is not None)
         whose = f"Lines for the redis.conf that {one_line(planned.name)} alone reads: they keep THP away from it."
@@ -29,7 +41,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     return per_instance("redis_conf", ("redis",), plan, request, write)
 
 
-def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], service: str, port: str) -> Artifact:
+def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], service: str, verify: str) -> Artifact:
     name, owner = f"{slug(planned.name)}-redis.conf", as_owner_of("/etc/redis")  # redis itself on Debian
     line, conf = f"include /etc/redis/{name}", "/etc/redis/redis.conf"
     path, content = (
@@ -45,7 +57,7 @@ def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], 
         install=all_of(
             [put(name, path, content, owner), f"{owner} last-line {conf} '{line}'", f"systemctl restart {service}"]
         ),
-        verify=f'test "$(redis-cli{port} config get disable-thp | tail -n 1)" = yes',
+        verify=verify,
         rollback=put_back(path, content, f"systemctl restart {service}", line=f"{conf} '{line}'", user=owner),
         restart=Restart.ENGINE,
         avoid_when="Redis is older than 6.2, which has no disable-thp: set THP to madvise on the node.",
