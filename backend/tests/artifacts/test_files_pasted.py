@@ -539,6 +539,11 @@ def test_the_user_of_a_folder_writes_in_it(
         paste(tmp_path, plan_, commands)
     users = set((tmp_path / "users").read_text().split())
     assert users == (set() if user == "root" else {user})
+    if plan_.kind == "prometheus_rules" and owner:  # who exchanges it with a link to a folder of root's
+        shutil.chown(place.parents[1], owner)
+        place.parent.rename(place.parents[1] / "old")
+        place.parent.symlink_to(tmp_path)
+        assert "others than root may write in" in said_by_paste(tmp_path, plan_, plan_.verify)
 
 
 def test_what_a_user_says_has_no_control_characters(tmp_path: Path) -> None:
