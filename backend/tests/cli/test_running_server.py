@@ -569,16 +569,20 @@ def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
         ('"-D" "/d"', "PGPORT=6001", False), ('"-D" "/d"', "LD_LIBRARY_PATH=/l", False),
         ('"-D" "/d" "-D" "data"', "TZ=UTC", False), ('"-D."', "TZ=UTC", False),
         ('"-D" "/proc/self/cwd"', "TZ=UTC", False), ('"-D" "/d" "--config-file=own.conf"', "TZ=UTC", False),
+        ('"-D" "/d" "-c" "Config_File=own.conf"', "TZ=UTC", False), ('"-iD" "data"', "TZ=UTC", False),
+        ('"-D" "/d" "-c" "DateStyle=ISO"', "LD_LIBRARY_PATH=", True), ('"-D" "/d" "-c" "a=1\n2"', "TZ=UTC", False),
+        (None, "TZ=UTC", False),
     ],
 )  # fmt: skip
 def test_what_pg_ctl_would_start_otherwise_is_not_restarted(
-    tmp_path: Path, words: str, given: str, *, is_right: bool
+    tmp_path: Path, words: str | None, given: str, *, is_right: bool
 ) -> None:
     """Found: pg_ctl -D data start, as initdb says it: the step ended with the server down. PGPORT: on another port."""
     own = _Commands(shlex.quote(str(tmp_path)), user=f"{tmp_path}/as", programs="env PGPORT=6000 ", is_named=True)
     (tmp_path / "as").write_text('#!/bin/sh\nshift\nexec "$@"\n')
     (tmp_path / "as").chmod(0o755)
-    (tmp_path / "postmaster.opts").write_text(f"/usr/bin/postgres {words}\n")
+    if words is not None:
+        (tmp_path / "postmaster.opts").write_text(f"/usr/bin/postgres {words}\n")
     with subprocess.Popen(["/bin/sleep", "60"], env=dict([given.split("=")])) as main:
         (tmp_path / "postmaster.pid").write_text(f"{main.pid}\n/d\n")
         done = subprocess.run(["/bin/sh", "-c", own.may_restart[0]], capture_output=True, text=True, check=False)
