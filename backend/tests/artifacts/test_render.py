@@ -16,7 +16,7 @@ from artifacts.samples import EVERYTHING, here, instance, loaded
 from artifacts.test_kinds import needs, run
 
 from hugeplan.artifacts import Artifact, render
-from hugeplan.artifacts.base import with_content
+from hugeplan.artifacts.base import flaw, with_content
 from hugeplan.artifacts.bundle import bundle
 from hugeplan.artifacts.engines.common import NOT_ROOT
 from hugeplan.planner.model import (
@@ -258,6 +258,10 @@ def test_a_process_of_any_user_answers_for_no_server_of_a_host() -> None:
             assert not others.search(text)
             if re.search(r"^[^#]*(sqlplus|db2set|sh .*db2\.sh|before-hugeplan)", text, re.M):
                 assert text.startswith(NOT_ROOT)
+    kept = 'test "$(cat "$(mariadb -BNe "SELECT @@GLOBAL.pid_file")")" -gt 0'
+    assert [file.kind for file in files if flaw(file)] == []
+    assert "root ask a server" in (flaw(replace(files[0], verify=kept)) or "")
+    assert flaw(replace(files[0], verify=f"kubectl exec --namespace n statefulset/d -- sh -c '{kept}'")) is None
 
 
 @pytest.mark.parametrize(("mode", "thp", "is_kept"), [("always", 0, True), ("always", 1, False), ("madvise", 1, True)])
