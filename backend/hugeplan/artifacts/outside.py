@@ -23,15 +23,12 @@ from hugeplan.planner.errors import shown_value
 from hugeplan.planner.host_names import is_here_by_name
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.printable import printable
+from hugeplan.recognition.operators import LABEL, is_stateful_set, names_of_object
 
 T = TypeVar("T")
 
 #: RFC 1123, and the underscores and capitals that machines have all the same.
 _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*")
-#: Kubernetes' DNS subdomain and DNS label (apimachinery pkg/util/validation).
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
-_LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 _MOST_OF_A_HOST: Final = 253
 #: A last part that makes resolvers read a name as an address, as 0x7f000001 or 127.1.
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -73,12 +70,6 @@ def is_listed_host(name: str) -> bool:
     return is_plain_host(name) and _NUMBER.fullmatch(name.lower().rpartition(".")[2]) is None
 
 
-def _is_stateful_set(name: str) -> bool:
-    namespace, separator, own = name.rpartition("/")
-    right = _SUBDOMAIN.fullmatch(own) is not None and len(own) <= _MOST_OF_A_HOST
-    return right and (not separator or _LABEL.fullmatch(namespace) is not None)
-
-
 def refused_names(node: str, databases: Iterable[Mapping[str, Any]]) -> str | None:
     """Why no file is handed out: the first name that a file would use and that does not have the form of its kind.
 
@@ -89,12 +80,12 @@ def refused_names(node: str, databases: Iterable[Mapping[str, Any]]) -> str | No
     for database in databases:
         stateful_set, container = database.get("stateful_set"), database.get("container")
         if stateful_set is not None:
-            right = _is_stateful_set(stateful_set)
+            right = is_stateful_set(stateful_set)
             found.append(("StatefulSet", stateful_set, right, "NAMESPACE/NAME as Kubernetes spells them"))
         if container is not None:
-            right = _LABEL.fullmatch(container) is not None
+            right = LABEL.fullmatch(container) is not None
             found.append(("container", container, right, "a name as Kubernetes spells it"))
-        found += _names_of_object(database.get("operator_object") or {})
+        found += names_of_object(database.get("operator_object") or {})
     for what, name, is_right, expected in found:
         if not is_right:
             return (
@@ -102,17 +93,6 @@ def refused_names(node: str, databases: Iterable[Mapping[str, Any]]) -> str | No
                 "root and use the name. Give it another name."
             )
     return None
-
-
-def _names_of_object(names: Mapping[str, Any]) -> list[tuple[str, str, bool, str]]:
-    """The names of an operator's object, each with whether it has the form of its kind."""
-    forms = {"group": _SUBDOMAIN, "kind": _KIND, "namespace": _LABEL, "name": _SUBDOMAIN, "instance_set": _LABEL}
-    return [
-        (f"{part} of an operator's object", name, is_right, "a name as Kubernetes spells it")
-        for part, form in forms.items()
-        if (name := names.get(part)) is not None
-        for is_right in [len(name) <= _MOST_OF_A_HOST and form.fullmatch(name) is not None]
-    ]
 
 
 def refused(plan: Plan, request: PlanRequest) -> str | None:

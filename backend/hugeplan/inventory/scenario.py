@@ -5,10 +5,9 @@ The document says what is known and leaves out what is not, so that opening it p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 from hugeplan.inventory.answer import request_of, standing_limits
 from hugeplan.inventory.instances import free_name
@@ -17,7 +16,6 @@ from hugeplan.planner.model import (
     DatabaseInstance,
     MemoryHistory,
     NumaNode,
-    OperatorObject,
     Plan,
     Policy,
     Reservations,
@@ -25,9 +23,6 @@ from hugeplan.planner.model import (
 )
 
 Json = dict[str, Any]
-#: A name of Kubernetes, or a namespace and one.
-_OBJECT: Final = re.compile(r"(?:[a-z0-9-]{1,63}/)?[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 
 
 def scenario_document(node: FoundNode, plan: Plan | None = None) -> Json:
@@ -68,16 +63,6 @@ def workload_documents(tenants: Sequence[Tenant], databases: Sequence[DatabaseIn
 
 def _size(size_bytes: int | None) -> int | None:
     return None if size_bytes is None else min(size_bytes, 2**62)
-
-
-def _object(name: str | None) -> str | None:
-    """A name that files patch by. An owner's name may be any text to the API server; no object has such a name."""
-    return name if name is not None and _OBJECT.fullmatch(name) else None
-
-
-def _operator_object(found: OperatorObject) -> Json | None:
-    names = (found.group, found.namespace, found.name, *filter(None, [found.instance_set]))
-    return _known(**asdict(found)) if all(map(_object, names)) and _KIND.fullmatch(found.kind) else None
 
 
 def _known(**values: Any) -> Json:
@@ -137,8 +122,8 @@ def _database(instance: DatabaseInstance) -> Json:
         pod_hugepages_limit=_size(instance.pod_hugepages_limit_bytes),
         pod_memory_request=_size(instance.pod_memory_request_bytes),
         pod_memory_limit=_size(instance.pod_memory_limit_bytes),
-        stateful_set=_object(instance.stateful_set),
-        container=_object(instance.container),
-        operator_object=None if instance.operator_object is None else _operator_object(instance.operator_object),
+        stateful_set=instance.stateful_set,
+        container=instance.container,
+        operator_object=None if instance.operator_object is None else _known(**asdict(instance.operator_object)),
         unread_settings=list(instance.unread_settings) or None,
     )

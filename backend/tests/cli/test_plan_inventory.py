@@ -215,7 +215,7 @@ def test_all_patches_of_an_object_ask_for_the_same(tmp_path: Path) -> None:
         assert places.count(own) * int(asked.removesuffix("Mi")) * 2**20 <= held
     first, other = ((tmp_path / f"alike/{own}/README.md").read_text() for own in ("db-1", "db-2"))
     assert "# first the pools of db-2\n    { test -s ../default-shop-db-" in first
-    assert "# from the folder of db-1, once for all nodes, after their pools" in other
+    assert "# from the folder of db-1, once for all nodes, after the pools of this one" in other
     assert "kubectl patch" not in other
     assert "kubectl patch" not in (tmp_path / "alike/db-2/roll-back.sh").read_text()
 

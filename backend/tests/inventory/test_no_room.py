@@ -17,7 +17,7 @@ from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.text import inventory_text
-from hugeplan.object_files import scenarios
+from hugeplan.object_files import reasons, scenarios
 from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.plan import plan as make_plan
 from hugeplan.planner.units import format_bytes
@@ -187,3 +187,18 @@ def test_after_the_patches_no_pod_asks_for_pages_that_are_not_reserved(case: str
         for n in re.findall(r"[Rr]eserve ([\d,]+) pages of 2M", fix)
     ]
     assert all(count * 2**21 <= one.planned_bytes[2**21] for count in told), told
+
+
+@pytest.mark.parametrize("name", ["Bad_Name", "a..b", "good"])
+def test_a_pod_whose_label_no_object_can_have_takes_no_files_from_others(name: str) -> None:
+    """Found: the node by itself patched the object in all its pods, and the other's scenario had base pages for it."""
+    one = container("postgres", "postgres:16", args=["-c", "shared_buffers=1GB"])
+    odd = pod("x", "a", one, labels={"cnpg.io/cluster": name}, namespace="other")
+    found = answered(node("a"), node("b"), postgres("db-0", "a", SMALL), postgres("db-1", "b", SMALL), odd)
+    assert reasons(found, force=True) == [None, None]
+    documents, notes = scenarios(found)
+    assert not [note for note in notes if "page_size 0" in note]
+    by_pod = {one["name"]: one for _, document in documents for one in document["databases"]}
+    assert {by_pod[name]["stateful_set"] for name in ("db-0", "db-1")} == {"default/db"}
+    assert "page_size" not in {*by_pod["db-0"], *by_pod["db-1"]}
+    assert (by_pod["x"].get("operator_object") is None) is (name != "good")

@@ -33,6 +33,7 @@ from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, OperatorObject, Tenant
 from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import Objects, PodView, Recognised, recognise
+from hugeplan.recognition.operators import with_sound_names
 
 #: More workloads than these on a node are put together by request and limit.
 NAMED_TENANTS = 15
@@ -283,7 +284,7 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         pod_memory_limit_bytes=own_limit,
     )
     return FoundDatabase(
-        instance=instance,
+        instance=with_sound_names(instance),
         recognised=replace(recognised, unknown=(*recognised.unknown, *refused)),
         namespace=view.namespace,
         workload=view.name,
