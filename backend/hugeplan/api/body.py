@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
@@ -128,6 +128,7 @@ async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], Non
     values = ValueCount(limits.json, limits.instead)
     chunks: list[bytes] = []
     size = received = 0
+    state: dict[str, Any] = request.scope.get("state", {})
     started = asyncio.get_running_loop().time()
     while True:
         until = started + limits.patience_seconds + received / limits.min_bytes_per_second
@@ -135,14 +136,17 @@ async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], Non
             async with asyncio.timeout_at(until):
                 message = await request.receive()
         except TimeoutError as error:
-            raise _too_slow(limits) from error
+            if state.get("body_bytes", 0) <= received:
+                raise _too_slow(limits) from error
+            received = state["body_bytes"]  # for which nobody was woken
+            continue
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        if request.scope.get("state", {}).get("is_in_small_parts"):
+        if state.get("is_in_small_parts"):
             _let_it_end(request)
             raise _in_small_parts()
         chunk: bytes = message.get("body", b"")
-        received += len(chunk)
+        received = state.get("body_bytes", received + len(chunk))
         for part in (chunk,) if unpacked is None else unpacked.parts(chunk):
             size += len(part)
             if size > limits.max_bytes:

@@ -118,7 +118,7 @@ class Connection(HttpToolsProtocol):
         self._counts: dict[str, int] = {}
         self._last_cycle: object = None
         self._at_work: RequestResponseCycle | None = None
-        self._is_reset = False
+        self._is_reset = self._is_asked = False
         self._leaving: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -152,7 +152,11 @@ class Connection(HttpToolsProtocol):
             async def coming() -> Any:
                 # Who listens for the client's leaving beside its answer would read a body without end.
                 if not cycle.response_started and not scope["state"].get("reads_no_more"):
-                    return await receive()
+                    self._is_asked = True
+                    try:
+                        return await receive()
+                    finally:
+                        self._is_asked = False
                 while not (cycle.disconnected or cycle.response_complete):
                     await cycle.message_event.wait()
                     cycle.message_event.clear()
@@ -324,8 +328,14 @@ class Connection(HttpToolsProtocol):
         if self._parts:
             body, self._parts = b"".join(self._parts), []
             self._body_bytes += len(body)
-            super().on_body(body)
-            if not self.cycle.response_complete:
+            if self.cycle.response_complete:
+                return
+            self.cycle.scope["state"]["body_bytes"] = self._body_bytes
+            self.cycle.body += body
+            # Less wakes nobody before the body is whole: hundreds may be woken in one round, for a byte each.
+            if is_piece := len(self.cycle.body) >= PIECE_BYTES:
+                self.cycle.message_event.set()
+            if is_piece or not self._is_asked:
                 self.flow.pause_reading()  # until it is asked for
 
     def _drop_the_rest(self) -> None:

@@ -12,6 +12,7 @@ import socket
 import statistics
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -23,7 +24,7 @@ from support.server import MIB, Server, serving
 from uvicorn.server import ServerState
 
 from hugeplan import embedded
-from hugeplan.api.body import unless_gone
+from hugeplan.api.body import BodyLimits, read_body, unless_gone
 from hugeplan.api.connection import PIECE_BYTES, Connection
 from hugeplan.settings import Settings
 
@@ -454,6 +455,40 @@ async def test_little_is_read_of_what_nobody_asks_for_and_who_leaves_is_seen_all
         )
         writer.transport.abort()
         await ended.wait()
+
+
+async def test_small_pieces_of_a_body_wake_nobody_and_buy_their_time_all_the_same() -> None:
+    """Of 500 connections that sent byte after byte each had its task woken in one round: others waited for 0.5 s."""
+    got, asked = asyncio.get_running_loop().create_future(), 0
+
+    async def application(scope: Any, receive: Any, _: Any) -> None:
+        async def counted() -> Any:
+            nonlocal asked
+            asked += 1
+            return await receive()
+
+        got.set_result(await read_body(Request(scope, counted), limits))
+        await receive()
+
+    limits = replace(BodyLimits.of(Settings()), patience_seconds=0.0, min_bytes_per_second=1)
+    configured = uvicorn.Config(application, http=Connection, ws="none", log_config=None)
+    configured.load()
+    transport = MagicMock()
+    transport.get_extra_info.side_effect = {"peername": ("10.0.0.1", 4000), "sockname": ("::1", 80)}.get
+    transport.is_closing.return_value = False
+    connection = Connection(config=configured, server_state=ServerState(), app_state={})
+    connection.connection_made(transport)
+    connection.data_received(head("POST", "/takes", 360) + b" " * 60)
+    assert connection.flow.read_paused, "nobody asks for it yet"
+    for _ in range(300):
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not got.done()
+        assert not connection.flow.read_paused
+        connection.data_received(b" ")
+    assert await asyncio.wait_for(got, 20) == b" " * 360
+    assert asked == 2, "once more when the first bytes were to have come"
+    connection.connection_lost(None)
 
 
 async def test_a_body_that_is_asked_for_comes_whole() -> None:
