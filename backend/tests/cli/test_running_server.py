@@ -571,7 +571,8 @@ def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
         ('"-D" "/proc/self/cwd"', "TZ=UTC", False), ('"-D" "/d" "--config-file=own.conf"', "TZ=UTC", False),
         ('"-D" "/d" "-c" "Config_File=own.conf"', "TZ=UTC", False), ('"-iD" "data"', "TZ=UTC", False),
         ('"-D" "/d" "-c" "DateStyle=ISO"', "LD_LIBRARY_PATH=", True), ('"-D" "/d" "-c" "a=1\n2"', "TZ=UTC", False),
-        (None, "TZ=UTC", False),
+        (None, "TZ=UTC", False), ('"-D" "/d" "-c" "search_path="$user", public"', "TZ=UTC", False),
+        ('"-D" "/d" "-c" "search_path="a" "', "TZ=UTC", False), ('"-D" "/d" "-c" "ident_file=" ""', "TZ=UTC", True),
     ],
 )  # fmt: skip
 def test_what_pg_ctl_would_start_otherwise_is_not_restarted(

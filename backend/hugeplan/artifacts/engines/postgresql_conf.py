@@ -43,15 +43,16 @@ _NAMES_FOLDER = shlex.quote(
 #: Whether the process $1, a service's main one, is the user $2's and works in the folder $3, as a postmaster does.
 _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1/cwd" -ef "$3"')
 #: Whether pg_ctl, which takes the words of the last start, starts the server of the folder $1 as it was: they are one
-#: line, which it reads after the stop, name no folder from where they were said, and no variable but those of now.
+#: line, which it reads after the stop, name no folder from where they were said, and no variable but those of now. Nor
+#: has one a quote or what a shell reads: it puts them into one.
 _STARTS_ALIKE = shlex.quote(
     """{ test ! -e "$1/postmaster.pid" || test "$(grep -sc "" "$1/postmaster.opts")" = 1; }"""
-    """ && ! grep -sqE '"-[EFOPTbeijlns]*D(" ")?([^/"]|/proc/)' "$1/postmaster.opts" """
+    """ && ! grep -sqE '[$`]|[^ ]"[^ ]|"-[EFOPTbeijlns]*D(" ")?([^/"]|/proc/)' "$1/postmaster.opts" """
     """&& ! grep -sqiE '((config|hba|ident)[-_]file|data[-_]directory)=([^/"]|/proc/)' "$1/postmaster.opts" """
     """&& ! { read -r pid < "$1/postmaster.pid" && tr '\\0' '\\n' < "/proc/$pid/environ"; } 2> /dev/null"""
     """ | grep -E '^(PGPORT|LD_LIBRARY_PATH|LD_PRELOAD)=.' | grep -qvxF "$(env; echo PGPORT=5432)" || {"""
-    """ echo "pg_ctl would not start it as it was: start it with absolute folders, its port in its file, and"""
-    """ without LD_LIBRARY_PATH and LD_PRELOAD, then run this again" >&2; false; }"""
+    """ echo "pg_ctl would not start it as it was: start it with absolute folders, its port in its file, no"""
+    """ quote or dollar sign in its words, without LD_LIBRARY_PATH and LD_PRELOAD, then run this again" >&2; false; }"""
 )
 _NO_VARIABLES = "# The restart gives it no variables: what archive_command, for one, needs of them belongs in a file.\n"
 #: Services that run one PostgreSQL and nothing else; another may run a server only among others.
