@@ -495,6 +495,19 @@ def test_the_steps_of_two_servers_reach_each_its_own(tmp_path: Path) -> None:
             server.close()
 
 
+def test_a_socket_of_another_user_answers_for_no_server(tmp_path: Path) -> None:
+    """Found: the planned server was down, and whoever bound its socket in /tmp answered verify.sh."""
+    folders = {"socket_directory": str(tmp_path), "programs_directory": str(programs(WHEEL))}
+    own = _Commands.of(replace(OTHER, place=ServerPlace(data_directory="/d", uid=1001, user="daemon", **folders)))
+    with socket.socket(socket.AF_UNIX) as others:
+        others.bind(f"{tmp_path}/.s.PGSQL.{OTHER.port}")
+        others.listen()
+        words = ["/bin/sh", "-c", own.psql.partition(" run ")[2] + " 'SHOW huge_pages'"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, "requirepeer specifies" in done.stderr) == (2, True), done.stderr
+    assert 'PGREQUIREPEER="$(id -un)"' in _Commands.of(replace(OTHER, place=None)).psql
+
+
 def test_a_service_of_debian_names_its_folders() -> None:
     known = replace(OTHER, place=None, sources={"huge_pages": "postgresql.auto.conf"})
     own = (DatabaseInstance(name="db", engine="postgresql", runs_as=known.key, settings={"shared_buffers": "1GB"}),)

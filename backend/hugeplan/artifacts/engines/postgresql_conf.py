@@ -26,10 +26,10 @@ from hugeplan.artifacts.engines.common import (
 from hugeplan.planner.demand import counted_settings
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
-#: Asks the server of the folder $1, by its own port and socket.
+#: Asks the server of the folder $1, by its own port and socket, which in /tmp may be another user's.
 _ASK = shlex.quote(
     '{ read -r _; read -r _; read -r _; read -r port; read -r host; } < "$1/postmaster.pid"'
-    ' && exec psql -XAt -d postgres -p "$port" -h "$host" -c "$2"'
+    ' && exec env PGREQUIREPEER="$(id -un)" psql -XAt -d postgres -p "$port" -h "$host" -c "$2"'
 )
 #: Whether the server of the folder $1 runs in the service $2, which would else be another's to restart.
 _OF_SERVICE = shlex.quote(
@@ -113,6 +113,7 @@ class _Commands:
             programs = f'env PATH={shlex.quote(place.programs_directory)}:"$PATH" '
         if server.port not in {None, 5432}:  # perhaps no file's, but a variable's
             programs = f"{programs or 'env '}PGPORT={server.port} "
+        peer = f"{programs or 'env '}PGREQUIREPEER={shlex.quote(place.user)} " if place.user else programs
         main = PurePosixPath(place.config_file or f"{place.data_directory}/postgresql.conf")
         return cls(
             data=shlex.quote(place.data_directory),
@@ -121,7 +122,7 @@ class _Commands:
             user=user,
             note=f"# check first: {shlex.quote(one_line(place.refused))}" if place.refused else "",
             programs=programs,
-            psql=f"{user} run {programs}psql -XAt -d postgres{where} -c",
+            psql=f"{user} run {peer}psql -XAt -d postgres{where} -c",
             service=service,
             is_named=True,
         )
