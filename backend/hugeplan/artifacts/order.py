@@ -8,8 +8,8 @@ agree; one that only tries starts on base pages. So one rule for each change, an
 * It changes the size of its pages. The memory often holds one of both pools, so no order lets it start in between. Its
   file goes first and does not start it; the step of the pools does, by its reboot or by its last command. At run time
   the file's step stops it, so that the pages of its former size are free. The way back of the pools brings the file
-  back before its reboot, or stops the server, which the file's way back starts. What takes the place of that step
-  does the same. The file is not written where GRUB does not read the pools' step.
+  back first; then it reboots, or stops the server, which the file's way back starts. What takes the place of that
+  step does the same. The file is not written where GRUB does not read the pools' step.
 
 A file whose restart is not known (Oracle, Db2, a JVM) stays behind the pools, and says where its program does not
 start. In a cluster an object's patch goes before a pool that shrinks, as a pod that asks for more pages than its node
@@ -226,19 +226,26 @@ def _elsewhere(file: Artifact) -> Artifact:
 
 
 def _rebooted(pools: Artifact, changing: Sequence[Artifact]) -> Artifact:
-    """The way back brings the files back before it reboots: those that are in force."""
+    """The way back brings the files back before it reboots."""
+    left = [file.step for file in changing if not _back(file)]
+    notes, first = _files_back(changing)
+    notes += [f"# Then the way back of step {step}: until that its server is on base pages." for step in left]
+    return replace(pools, rollback="\n".join([*notes, all_of([*first, pools.rollback])]))
+
+
+def _files_back(changing: Sequence[Artifact]) -> tuple[list[str], list[str]]:
+    """Notes, and commands that bring the files back: those that are in force."""
     notes, first = [], []
     for file in changing:
         if not (back := _back(file)):
-            notes.append(f"# Then the way back of step {file.step}: until that its server is on base pages.")
             continue
         notes.append(f"# The file of step {file.step} comes back first: its server starts on the former pages.")
         notes += [line for line in file.install.splitlines() if line.startswith("# another user")]
         own, path = back[0].split(f" back {mark(file.content)} ", 1)
         reads = f"{'' if own == INSTALLER else f'{own} run '}sh -c {_IS_PUT} {mark(file.content)} {path}"
-        # What cannot be read, or was changed since, stops the way back: the server would not start after the reboot.
+        # What cannot be read, or was changed since, ends the way back: the server would not start after it.
         first.append(f'(\nis=$({reads}) &&\nif test "$is"; then\n{all_of(back)}\nfi\n)')
-    return replace(pools, rollback="\n".join([*notes, all_of([*first, pools.rollback])]))
+    return notes, first
 
 
 def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, runs: bool = False) -> Artifact:
@@ -263,7 +270,10 @@ def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, r
         install = "\n".join([*notes, all_of([*([stops] if runs else []), install, *starts])])
     note = f"# This stops the server of step {of_steps}, whose way back starts it. In between it does not run."
     note += f"\n{_REQUIRE}" if "systemctl stop " in stops else ""
-    return replace(pools, install=install, rollback=f"{note}\n{stops} && {{\n{pools.rollback}\n}}")
+    notes, first = _files_back(changing)
+    own, _, rest = pools.rollback.partition(" &&\n")  # a file of the pools that was edited stops no server either
+    back = all_of([*first, f"{{\n{own}\n}}", f"{stops} && {{\n{rest}\n}}"])
+    return replace(pools, install=install, rollback="\n".join([*notes, note, back]))
 
 
 def _by_grub(pools: Sequence[Artifact]) -> bool:

@@ -404,6 +404,20 @@ def test_the_way_back_of_pools_stops_where_a_file_cannot_be_read(
     assert ("back " in called.read_text() if called.exists() else False) is bool(comes_back)
 
 
+@pytest.mark.parametrize("edited", ["a/conf.d/a-hugepages.conf", "etc/systemd/system/hugeplan-hugepages.service"])
+def test_a_way_back_does_not_stop_a_server_where_a_file_was_edited(tmp_path: Path, edited: str) -> None:
+    """Found: it took the pages, and the file's own way back left the file as it was and the server down."""
+    node = Node(tmp_path, {"a": (2 * MIB, 2)}, {"a": (GIB, 2)}, "runtime", {"a": None}, kept=True, is_root=True)
+    for file in node.steps:
+        node.follow(file, file.install)
+    with (tmp_path / edited).open("a") as text:
+        text.write("# a comment of an operator\n")
+    before = dict(node.of["running"])
+    with pytest.raises(AssertionError, match="assert 1 == 0"):
+        node.follow(node.steps[-1], node.steps[-1].rollback)
+    assert node.of["running"] == before
+
+
 def test_a_server_is_not_stopped_where_its_pools_cannot_be_written(tmp_path: Path) -> None:
     """Found: an upgraded Debian's /usr/local is writable by a group; the next step refused, and the server was down."""
     node = Node(tmp_path, {"a": (2 * MIB, 2)}, {"a": (GIB, 2)}, "runtime", {"a": None}, kept=True, is_root=True)
