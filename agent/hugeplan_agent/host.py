@@ -65,6 +65,8 @@ class Host:
         """Called where what is kept so far is worth keeping, whatever becomes of the rest of the observation."""
         self.followed = 0
         """Parts of paths in other roots that were looked for."""
+        self.found_changed = self.found_written = 0.0
+        """When what was found last in another root, or a link to it, was changed, and when it was written."""
 
     def look(self, name: str) -> AbstractContextManager[object]:
         """Held while a file, of a process or below its root, is opened and read: either may wait for good, and the
@@ -277,6 +279,7 @@ class Host:
         """
         waiting = path.split("/")[::-1]
         links = parts = 0
+        changed = 0.0
         with self.look(f"{top}/"), ExitStack() as stack:
             own = rights.folder if rights is not None and not path.startswith("/") else ""
             begun = [top, own] if own else [top]
@@ -302,6 +305,7 @@ class Host:
                     folders.append(found)
                     continue
                 links += 1
+                changed = max(changed, os.fstat(found).st_ctime)
                 if links > MAX_LINKS:
                     raise NoData(f"{path}: too many symbolic links")
                 target = os.readlink("", dir_fd=found)
@@ -311,6 +315,8 @@ class Host:
                 waiting.extend(target.split("/")[::-1])
             if rights is not None:
                 rights.require(folders[-1], wanted)
+            state = os.fstat(folders[-1])
+            self.found_changed, self.found_written = max(changed, state.st_ctime), state.st_mtime
             yield folders[-1]
 
 

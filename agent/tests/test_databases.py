@@ -153,6 +153,12 @@ class TestPostgresql:
         words = '-c shared_preload_libraries="$libdir/citus",pg_cron,pg_citus'
         server = databases(started(host, words, {}))["postgresql"]
         assert values(server)["loaded_libraries"] == ("citus", "maps")
+        opts = host.path("proc/5001/root/home/postgres/pgdata/postmaster.opts")
+        for later, said in ((None, None), (0, ("no", "postmaster.opts")), (-3600, None)):
+            if later is not None:
+                opts.touch()
+                os.utime(opts, (0, opts.stat().st_ctime + later))
+            assert values(databases(Host(host.root))["postgresql"]).get("changed_since_start") == said
         host.path("proc/5001/maps").unlink()
         assert "loaded_libraries" not in values(databases(Host(host.root))["postgresql"])
 

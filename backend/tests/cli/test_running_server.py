@@ -190,25 +190,29 @@ def test_servers_are_named_by_their_port() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "loaded", "mode"),
+    ("names", "loaded", "changed", "mode"),
     [
-        ('"$libdir/somebody_elses"', "somebody_elses", "on"),
-        ("somebody_elses,pg_stat_statements", "somebody_elses", "try"),
-        ("somebody_elses,another_ones", "another_ones", "try"),
-        ("somebody_elses", "", "try"),
-        ("somebody_elses", None, "try"),
+        ('"$libdir/somebody_elses"', "somebody_elses", "no", "on"),
+        ("somebody_elses,pg_stat_statements", "somebody_elses", "no", "try"),
+        ("somebody_elses,another_ones", "another_ones", "no", "try"),
+        ("somebody_elses", "", "no", "try"),
+        ("somebody_elses", None, "no", "try"),
+        ("somebody_elses", "somebody_elses", None, "try"),
     ],
 )
 def test_libraries_without_a_rule_are_measured_on_a_segment_that_has_them(
-    names: str, loaded: str | None, mode: str
+    names: str, loaded: str | None, changed: str | None, mode: str
 ) -> None:
-    """Found: a file that names one and a server that was not restarted: 8 kB were its measure, and it did not start."""
+    """Found: a file that names one and a server that was not restarted: 8 kB were its measure, and it did not start.
+    So it did where the library was loaded, and a setting of it was raised in the file.
+    """
+    told = {"shared_preload_libraries": names, "loaded_libraries": loaded, "changed_since_start": changed}
     plain = demand_of(DatabaseInstance(name="x", engine="postgresql", version="15"), 4096, CONTEXT).segment_bytes
     running = ObservedDatabase(
         key="postgresql@x",
         engine="postgresql",
         version="15",
-        settings={"shared_preload_libraries": names} | ({} if loaded is None else {"loaded_libraries": loaded}),
+        settings={name: value for name, value in told.items() if value is not None},
         segments=(ObservedSegment(bytes=plain + 64 * MIB, backing="base_pages", page_bytes=4096),),
     )
     instance, _ = merged("shared_buffers=256MB", running)

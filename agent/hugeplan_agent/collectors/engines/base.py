@@ -114,6 +114,8 @@ class Server:
     """Whether something of it is left for a later observation."""
     is_cut: bool = False
     """Whether something was not read for want of room: what was read is not the whole."""
+    changed: float = 0.0
+    """When the youngest of the files and folders that were read of it was changed."""
     _read: dict[str, str | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -138,6 +140,7 @@ class Server:
         """
         with self._paid(path):
             text = self.host.read_inside(self.root, self._begun(path), self.rights)
+            self.changed = max(self.changed, self.host.found_changed)
         self.spend(len(text))
         return text
 
@@ -148,6 +151,7 @@ class Server:
         try:
             with self._paid(folder):
                 names = self.host.names_inside(self.root, self._begun(folder), self.rights)
+                self.changed = max(self.changed, self.host.found_changed)
         except (NoData, OSError) as error:
             reason = getattr(error, "strerror", None) or "not readable"
             settings.missing(f"{folder.rpartition('/')[2]}: {reason.lower()}")

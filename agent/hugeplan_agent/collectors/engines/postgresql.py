@@ -136,6 +136,10 @@ def describe(server: Server) -> Facts:
         settings.put(name, value, "command line")
     if named_ones := settings.value("shared_preload_libraries"):
         _put_loaded(server, settings, named_ones)
+        changed, opts = server.changed, f"{data}/postmaster.opts"  # which it writes once it has read its files
+        is_read = settings.complete and server.try_read(opts, Settings(frozenset())) is not None
+        if is_read and changed <= server.host.found_written:
+            settings.found["changed_since_start"] = {"value": "no", "source": "postmaster.opts"}
     facts = Facts(settings, port=port_number(settings.value("port")), instance=folder)
     settings.found.pop("port", None)
     if folder is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hugeplan.planner.demand import ENGINES, DemandContext, as_found, demand_of, engine_named, is_sized, lacks_size
-from hugeplan.planner.demand.engines.postgresql_inputs import LOADED, libraries_of
+from hugeplan.planner.demand.engines.postgresql_inputs import CHANGED, LOADED, libraries_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, DatabaseInstance, NodeFacts, NodeSample, ObservedDatabase, Workload, named
 from hugeplan.planner.observation.server_owners import ServerOwners
@@ -308,7 +308,9 @@ def _extension_bytes(database: ObservedDatabase, instance: DatabaseInstance, con
     """
     known = [s.bytes for s in database.segments if (s.page_bytes or 0) <= _TELLING_PAGE_BYTES]
     names = libraries_of(instance.settings.get("shared_preload_libraries", ""))
-    if not known or not names or not {*names} <= {*libraries_of(database.settings.get(LOADED, ""))}:
+    if not known or not names or database.settings.get(CHANGED) != "no":
+        return None
+    if not {*names} <= {*libraries_of(database.settings.get(LOADED, ""))}:
         return None
     try:
         beyond = max(known) - demand_of(instance, context.base_page_bytes, context).segment_bytes

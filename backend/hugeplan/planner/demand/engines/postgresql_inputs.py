@@ -24,6 +24,8 @@ _LIBRARIES_WITHOUT_SHARED_MEMORY: Final = frozenset(
 )
 #: What an agent says of those that it was told to load and that its process maps: no setting.
 LOADED: Final = "loaded_libraries"
+#: "no" where an agent knows that it runs with what its files say: no setting either.
+CHANGED: Final = "changed_since_start"
 Values = Mapping[str, int | float | bool | str]
 
 
