@@ -173,7 +173,7 @@ def test_a_handshake_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found: a request that was sent again in a new connection waited a timeout more than it may."""
     monkeypatch.setenv("WATCHDOG_USEC", "1000000")
     started = time.monotonic()
-    with raw_server(lambda opened: opened.recv(1) and None) as url, pytest.raises(TimeoutError):
+    with raw_server(lambda opened: None if opened.recv(1) else None) as url, pytest.raises(TimeoutError):
         Connection(url.replace("http", "https"), 600, None, None).post("/", b"", {})
     assert time.monotonic() - started < 4  # the server's own wait is 5 s
 
