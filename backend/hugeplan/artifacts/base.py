@@ -87,7 +87,8 @@ Renderer = Callable[[Plan, PlanRequest], Iterable[Artifact]]
 
 
 def flaw(artifact: Artifact) -> str | None:
-    """Why a file is not handed out whoever rendered it: a name that is a path, or a character that has no place there.
+    """Why a file is not handed out whoever rendered it: a name that is a path, a character that has no place there, or
+    a check in which root believes a server.
 
     None for a sound one. Stored files and those of a plan document are asked too: an older renderer made them, and a
     mend of a command reaches no file that was kept.

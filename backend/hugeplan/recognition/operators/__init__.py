@@ -68,6 +68,7 @@ def owner(instance: DatabaseInstance) -> Owner | None:
 
 
 def is_stateful_set(name: str) -> bool:
+    """Whether Kubernetes takes ``name``, NAMESPACE/NAME or NAME, for one of a StatefulSet."""
     namespace, separator, own = name.rpartition("/")
     right = SUBDOMAIN.fullmatch(own) is not None and len(own) <= _MOST_OF_A_NAME
     return right and (not separator or LABEL.fullmatch(namespace) is not None)
