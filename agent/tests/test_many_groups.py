@@ -49,8 +49,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-# Of 3,000 groups a status takes half of what one alone is dear from.
-@pytest.mark.parametrize(("count", "groups"), [(COUNT, 65000), (300, 3000)])
+# Of 6,000 groups a status takes 0.2 to 1 ms: on many machines less than what one alone is dear from.
+@pytest.mark.parametrize(("count", "groups"), [(COUNT, 65000), (300, 6000)])
 @pytest.mark.parametrize("crowd", [None, "a", "\u20ac" * 5])
 def test_an_accounts_dear_status_is_read_a_few_times_and_that_of_others_each_time(
     crowd: str | None, count: int, groups: int, read: list[int], monkeypatch: pytest.MonkeyPatch
@@ -67,7 +67,7 @@ def test_an_accounts_dear_status_is_read_a_few_times_and_that_of_others_each_tim
         other.kill()
     assert crowd or set(pids) <= table.keys(), "what stat says is kept"
     assert {table[pid].user for pid in pids if pid in table} <= {65534}
-    assert len([pid for pid in read if pid in pids]) < count / 2
+    assert len([pid for pid in read if pid in pids]) < count * 3 / 4
     assert other.pid in read
 
 
