@@ -74,8 +74,8 @@ class CsvAnswer:
         check: CredentialCheck = self.request.app.state.credential_check(self.request)
         text = await _text(columns, rows, columns)
         while True:
-            # Part by part: whoever reads slowly may take hours.
-            for at in range(0, len(text), PART_BYTES):
+            # Part by part: whoever reads slowly may take hours. A page may have no row, and many after it none.
+            for at in range(0, len(text) or 1, PART_BYTES):
                 if await check.has_ended():
                     raise CredentialEndedError
                 yield text[at : at + PART_BYTES]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, func, select, tuple_, update
@@ -19,13 +20,32 @@ NamedRun = tuple[RunRow, str, bool]
 RunKey = tuple[datetime, UUID, UUID]
 
 
+LOOKED_AT: Final = 50_000
+"""Runs that a page looks through for those of some nodes: no index has both nodes' conditions and runs' times."""
+
+
 async def list_keys(
-    session: ReadSession, where: Sequence[ColumnElement[bool]], *, after: tuple[datetime, UUID] | None, limit: int
-) -> list[RunKey]:
-    """Runs of the nodes that meet the conditions, newest first."""
-    statement = select(RunRow.ordered_at, RunRow.id, RunRow.node_id).join(NodeRow, NodeRow.id == RunRow.node_id)
-    statement = newest_first(statement.where(*where), RunRow.ordered_at, RunRow.id, after=after, limit=limit)
-    return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
+    session: ReadSession,
+    node_id: UUID | None,
+    where: Sequence[ColumnElement[bool]],
+    *,
+    after: tuple[datetime, UUID] | None,
+    limit: int,
+) -> tuple[list[RunKey], tuple[datetime, UUID] | None]:
+    """Runs of one node or of all, of nodes that meet the conditions, newest first, among LOOKED_AT; and where the next
+    look begins, where these are fewer than ``limit`` and older ones were not looked at."""
+    statement = select(RunRow.ordered_at, RunRow.id, RunRow.node_id)
+    statement = statement if node_id is None else statement.where(RunRow.node_id == node_id)
+    statement = newest_first(statement, RunRow.ordered_at, RunRow.id, after=after, limit=LOOKED_AT)
+    row = statement.subquery()
+    found = select(*row.c).order_by(row.c.ordered_at.desc(), row.c.id.desc()).limit(limit)
+    if where:
+        found = found.join(NodeRow, NodeRow.id == row.c.node_id).where(*where)
+    keys = [(key[0], key[1], key[2]) for key in await session.execute(found)]
+    if len(keys) == limit:
+        return keys, None
+    last = (await session.execute(statement.offset(LOOKED_AT - 1).limit(1))).first()
+    return keys, None if last is None else (last[0], last[1])
 
 
 async def list_runs(session: ReadSession, keys: Sequence[RunKey]) -> Sequence[NamedRun]:

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import ColumnElement
 
-from hugeplan.api.pagination import Page, decode_time_cursor, page_within
+from hugeplan.api.pagination import Page, decode_time_cursor, encode_cursor, page_within
 from hugeplan.api.schemas import fields_of
 from hugeplan.benchmarks import repository
 from hugeplan.benchmarks.schemas import Run, RunSection
@@ -86,24 +86,30 @@ def _curve(section: str, curve: Curve) -> dict[str, Any]:
 
 async def list_runs(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Run]:
     """The runs of a node, newest first."""
-    return await list_fleet_runs(session, where=[RunRow.node_id == node_id], limit=limit, cursor=cursor)
+    return await list_fleet_runs(session, where=(), limit=limit, cursor=cursor, node_id=node_id)
 
 
 async def list_fleet_runs(
-    session: ReadSession, *, where: Sequence[ColumnElement[bool]], limit: int, cursor: str | None
+    session: ReadSession,
+    *,
+    where: Sequence[ColumnElement[bool]],
+    limit: int,
+    cursor: str | None,
+    node_id: UUID | None = None,
 ) -> Page[Run]:
     """The runs of the nodes that meet the conditions, newest first. Looking for them may pass many of other nodes, so
-    it is done once for a page, and again only where items of it could not be made."""
+    it is done once for a page, and again only where items of it could not be made. A page with few or none has a
+    cursor where older ones were not looked through yet."""
     keys: list[repository.RunKey] = []
-    is_end = False
+    is_end, goes_on_at = False, None
 
     async def read(after: str | None, rows: int) -> Sequence[repository.NamedRun]:
-        nonlocal keys, is_end
+        nonlocal keys, is_end, goes_on_at
         last = decode_time_cursor(after)
         keys = [key for key in keys if last is None or key[:2] < last]
         while True:
             if len(keys) < rows and not is_end:
-                keys = await repository.list_keys(session, where, after=last, limit=limit + 1)
+                keys, goes_on_at = await repository.list_keys(session, node_id, where, after=last, limit=limit + 1)
                 is_end = len(keys) <= limit
             found = await repository.list_runs(session, keys[:rows])
             if len(found) == len(keys[:rows]):
@@ -119,6 +125,8 @@ async def list_fleet_runs(
         at_once=_ROWS_AT_ONCE,
         item=lambda row: _run(*row),
     )
+    if next_cursor is None and goes_on_at is not None:
+        next_cursor = encode_cursor(goes_on_at[0].isoformat(), str(goes_on_at[1]))
     return Page(items=items, next_cursor=next_cursor)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import os
@@ -30,6 +31,13 @@ UNREAD_IN_KERNEL_BYTES = 256 * 1024
 """Of each connection, with the kernel's own part of it. 150 kB and more of an answer are under way at a time: a client
 that is 100 ms away gets 1.5 MB/s. As many connections as an address may have (512) take 128 MiB.
 """
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """asyncio's, which accepts all that wait, up to the backlog, in one round: everybody waited for it."""
+
+    def _accept_connection(self, factory: Any, listening: Any, tls: Any, server: Any, _: int, *more: Any) -> None:
+        super()._accept_connection(factory, listening, tls, server, 1, *more)  # type: ignore[misc]
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -64,7 +72,8 @@ def _config(app: FastAPI | str, **more: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=Connection,
-        loop="asyncio",  # whose transports Connection knows
+        loop="hugeplan.cli.serving:Loop",  # whose transports Connection knows
+        backlog=BACKLOG,
         ws="none",
         log_config=None,
         access_log=False,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -17,6 +19,7 @@ from hugeplan.access.gated_route import HEAD_SECONDS
 from hugeplan.access.schemas import Role
 from hugeplan.api import bodies_in_flight, loop_share
 from hugeplan.api.bodies_in_flight import STRANGERS_OF_ONE, StrangersTurns
+from hugeplan.cli import serving
 from hugeplan.errors import RateLimitedError
 from hugeplan.shares import HANDLERS_OF_ONE
 
@@ -203,3 +206,26 @@ async def test_all_agents_together_have_some_turns(service: Service, monkeypatch
     agents = [await service.client_as(Role.AGENT) for _ in range(3 * HANDLERS_OF_ONE)]
     await asyncio.gather(*(agent.get("/api/v1/session") for agent in agents))
     assert 1 < most <= HANDLERS_OF_ONE + LOOKUPS_AT_A_TIME
+
+
+def test_of_those_who_wait_to_be_accepted_each_has_a_round_of_the_event_loop() -> None:
+    """asyncio's own loop accepts up to its backlog of 2,048 in one."""
+    made: list[asyncio.Protocol] = []
+
+    class Made(asyncio.Protocol):
+        def connection_made(self, _: object) -> None:
+            made.append(self)
+
+    async def accepted() -> list[int]:
+        with closing(serving.bind("127.0.0.1", 0)) as listening, ExitStack() as clients:
+            for _ in range(20):
+                clients.enter_context(closing(socket.create_connection(listening.getsockname())))
+            await asyncio.get_running_loop().create_server(Made, sock=listening, backlog=serving.BACKLOG)
+            counts = [0]
+            while counts[-1] < 20:
+                await asyncio.sleep(0)
+                counts.append(len(made))
+        return [after - before for before, after in pairwise(counts)]
+
+    with asyncio.Runner(loop_factory=serving._config("x").get_loop_factory()) as runner:
+        assert max(runner.run(accepted())) == 1

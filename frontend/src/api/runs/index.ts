@@ -31,8 +31,16 @@ const MOST_OFFERED = 100;
 export function runsQuery(q: string) {
   return queryOptions({
     queryKey: runKeys.list(q),
-    queryFn: () =>
-      unwrap(client.GET("/api/v1/runs", { params: { query: { limit: MOST_OFFERED, ...(q ? { q } : {}) } } })),
+    queryFn: async ({ signal }) => {
+      let cursor = "";
+      for (;;) {
+        const query = { limit: MOST_OFFERED, ...(q ? { q } : {}), ...(cursor ? { cursor } : {}) };
+        const page = await unwrap(client.GET("/api/v1/runs", { params: { query }, signal }));
+        // A page looks through so many runs of other nodes, and may find none.
+        if (page.items.length > 0 || !page.next_cursor) return page;
+        cursor = page.next_cursor;
+      }
+    },
     placeholderData: keepPreviousData,
   });
 }
