@@ -53,6 +53,17 @@ NameOfAny = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 Name = Annotated[NameOfAny, AfterValidator(refuse_unprintable)]
 Word = Annotated[str, StringConstraints(max_length=64)]
 Label = Annotated[str, StringConstraints(max_length=256)]
+MAX_LABELS_BYTES = 4096
+
+
+def _refuse_long(labels: dict[str, str]) -> dict[str, str]:
+    """Whoever chooses nodes by a label reads all labels of the fleet."""
+    if sum(len(word.encode()) for label in labels.items() for word in label) > MAX_LABELS_BYTES:
+        raise ValueError(f"labels of at most {MAX_LABELS_BYTES} bytes in all")
+    return labels
+
+
+Labels = Annotated[dict[Word, Label], Field(max_length=64), AfterValidator(_refuse_long)]
 Text = Annotated[str, StringConstraints(max_length=4096)]
 MachineId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{3,127}$")]
 Moment = Annotated[AwareDatetime, AfterValidator(refuse_absurd_time)]

@@ -12,6 +12,7 @@ from hugeplan.documents.bounds import (
     ByteCount,
     DocumentModel,
     Label,
+    Labels,
     MachineId,
     Moment,
     NameOfAny,
@@ -255,4 +256,4 @@ class Report(DocumentModel):
     run: TlbbenchDocument | None = None
     collectors: list[CollectorResult] = Field(default=[], max_length=256)
     spool: SpoolSummary | None = None
-    labels: dict[Word, Label] = Field(default={}, max_length=64)
+    labels: Labels = Field(default={})

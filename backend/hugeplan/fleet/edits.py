@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -124,6 +123,6 @@ async def _judge(session: WriteSession, row: NodeRow, planned: tuple[PlannedPool
     node.events.append(event)
     node.judge_plan(planned, convert(Sample, state.sample), event.at)
     await repository.update_node(session, row.id, node.columns)
-    rows: list[dict[str, Any]] = msgspec.to_builtins(node.findings)
-    await repository.replace_findings(session, row.id, rows)
+    rows, counted = (msgspec.to_builtins(found) for found in (node.findings, node.counted_findings()))
+    await repository.replace_findings(session, row.id, rows, counted)
     write_events(session, node.events)

@@ -51,6 +51,7 @@ async def summary(session: ReadSession, selector: NodeSelector, *, by: Grouping,
     if by == "label" and not label:
         raise invalid_input([FieldProblem(field="label_key", value=None, expected="a label's key where by is label")])
     stale_before = datetime.now(UTC) - STALE_AFTER
+    selector = await selector.once(session)
     total = await repository.totals(session, selector, stale_before)
     states = await repository.plan_states(session, selector)
     findings = await _findings(session, selector)
@@ -94,8 +95,14 @@ async def summary(session: ReadSession, selector: NodeSelector, *, by: Grouping,
 async def _findings(session: ReadSession, selector: NodeSelector) -> list[FleetFinding]:
     rows = await repository.findings(session, selector)
     texts = await repository.stored_findings(session, [row.example_node_id for row in rows])
-    fixes = {(node, f["code"], f["state"]): f["fix"] for node, found in texts.items() for f in reversed(found)}
-    return [FleetFinding(**row._mapping, fix=fixes.get((row.example_node_id, row.code, row.state))) for row in rows]
+    found = []
+    for row in rows:
+        name, stored = texts.get(row.example_node_id, ("", []))
+        of_row = (one for one in stored if (one["code"], one["state"]) == (row.code, row.state))
+        first = next(of_row, {})
+        texts_of = {"example_node_name": name, "title": first.get("title", row.code), "fix": first.get("fix")}
+        found.append(FleetFinding(**row._mapping, **texts_of))
+    return found
 
 
 async def drift(
@@ -162,30 +169,32 @@ async def page_size_wins(
     session: ReadSession, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID] = ()
 ) -> PageSizeWins:
     """The win matrix over the runs of the selected nodes, from the sums that each run left when it was stored."""
+    selector = await selector.once(session)
+    counts = await repository.wins_counts(session, selector, latest_only=latest_only, runs=runs)
+    kinds = [row.machine_type for row in counts if row.machine_type is not None]
+    rows = await repository.wins(session, selector, None, latest_only=latest_only, runs=runs)
     by_machine: dict[str | None, list[Any]] = defaultdict(list)
-    for row in await repository.wins(session, selector, latest_only=latest_only, runs=runs):
+    for row in await repository.wins(session, selector, kinds, latest_only=latest_only, runs=runs):
         by_machine[row.machine_type].append(row)
-    found_counts = await repository.wins_counts(session, selector, latest_only=latest_only, runs=runs)
-    counts = {row.machine_type: row for row in found_counts}
-    machines = [
-        MachineWins(
-            machine_type=machine,
-            nodes=counts[machine].nodes,
-            runs=counts[machine].runs,
-            cases=_cases(rows),
-            best=_best(sizes),
-            sizes=sizes,
+    machines = []
+    for found in counts:
+        sizes = _size_wins(of_machine := by_machine.get(found.machine_type, []))
+        machines.append(
+            MachineWins(
+                machine_type=found.machine_type,
+                nodes=found.nodes,
+                runs=found.runs,
+                cases=_cases(of_machine),
+                best=_best(sizes),
+                sizes=sizes,
+            )
         )
-        for machine, rows in by_machine.items()
-        for sizes in [_size_wins(rows)]
-    ]
     machines.sort(key=lambda found: (-found.cases, found.machine_type or ""))
-    everything = [row for rows in by_machine.values() for row in rows]
     return PageSizeWins(
-        nodes=sum(found.nodes for found in machines),
-        runs=sum(found.runs for found in machines),
-        cases=_cases(everything),
-        sizes=_size_wins(everything),
+        nodes=counts[0].all_nodes if counts else 0,
+        runs=counts[0].all_runs if counts else 0,
+        cases=_cases(rows),
+        sizes=_size_wins(rows),
         machines=machines,
     )
 

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     Row,
     Select,
@@ -29,9 +28,11 @@ from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, PlanInForc
 from hugeplan.db.session import ReadSession
 from hugeplan.fleet.newest import COLUMNS, with_newest
 from hugeplan.fleet.selector import NodeSelector, conditions
+from hugeplan.planner.evaluation.win_matrix import TIE
 from hugeplan.planner.model import MIB
 
 MAX_PARTS = 200
+MOST_GROUPS = 2_000
 MOST_RUNS = 5_000
 """Of which wins are added up, each node's share the same and at least one."""
 
@@ -97,51 +98,34 @@ async def pools(session: ReadSession, selector: NodeSelector) -> Sequence[Any]:
 
 
 async def findings(session: ReadSession, selector: NodeSelector) -> Sequence[Any]:
-    """Findings that hold, with the number of nodes, their idle pool memory, and the node with the most of it."""
-    row = NodeFindingRow
-    # A node may have one finding on several subjects: it counts once, with its own idle memory once.
-    per_node = (
+    """Findings that hold, with the number of nodes, their idle pool memory, and the id of the node with the most."""
+    row, idle = NodeFindingRow, NodeRow.pool_idle_bytes
+    nodes = func.count().label("nodes")
+    # Both in one word: to put the findings of a fleet in order takes a second.
+    word = func.lpad(cast(func.coalesce(idle, 0), Text), 19, "0") + cast(NodeRow.id, Text)
+    worst = func.max(word.collate("C"))
+    statement = (
         select(
             row.code,
             row.state,
-            row.node_id,
-            NodeRow.name,
-            NodeRow.pool_idle_bytes,
-            func.min(row.title).label("title"),
-            func.min(row.since).label("since"),
+            nodes,
+            func.min(row.since).label("oldest_since"),
+            cast(func.substr(worst, 20), Uuid).label("example_node_id"),
+            _bytes(idle).label("pool_idle_bytes"),
         )
         .join(NodeRow, NodeRow.id == row.node_id)
         .where(*conditions(selector))
-        .group_by(row.code, row.state, row.node_id, NodeRow.name, NodeRow.pool_idle_bytes)
-        .subquery()
-    ).c
-    nodes = func.count().label("nodes")
-
-    def of_worst(value: Any, kind: Any) -> Any:
-        ordered = aggregate_order_by(value, per_node.pool_idle_bytes.desc().nulls_last(), per_node.name)
-        return func.array_agg(ordered, type_=ARRAY(kind))[1]
-
-    statement = (
-        select(
-            per_node.code,
-            per_node.state,
-            nodes,
-            func.min(per_node.since).label("oldest_since"),
-            of_worst(per_node.title, Text).label("title"),
-            of_worst(per_node.name, Text).label("example_node_name"),
-            of_worst(per_node.node_id, Uuid).label("example_node_id"),
-            _bytes(per_node.pool_idle_bytes).label("pool_idle_bytes"),
-        )
-        .group_by(per_node.code, per_node.state)
-        .order_by(per_node.state.desc(), _bytes(per_node.pool_idle_bytes).desc(), nodes.desc(), per_node.code)
+        .group_by(row.code, row.state)
+        .order_by(row.state.desc(), _bytes(idle).desc(), nodes.desc(), row.code)
     )
     return (await session.execute(statement)).all()
 
 
-async def stored_findings(session: ReadSession, nodes: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
-    """The findings of some nodes with their texts, worst first."""
-    statement = select(NodeStateRow.node_id, NodeStateRow.findings).where(NodeStateRow.node_id.in_(nodes))
-    return {row.node_id: row.findings for row in await session.execute(statement)}
+async def stored_findings(session: ReadSession, nodes: Sequence[UUID]) -> dict[UUID, tuple[str, list[dict[str, Any]]]]:
+    """Names and findings of some nodes with their texts, worst first."""
+    statement = select(NodeRow.id, NodeRow.name, NodeStateRow.findings)
+    statement = statement.join(NodeStateRow, NodeStateRow.node_id == NodeRow.id).where(NodeRow.id.in_(nodes))
+    return {row.id: (row.name, row.findings) for row in await session.execute(statement)}
 
 
 def grouping_key(by: str, label: str | None) -> Any:
@@ -205,50 +189,67 @@ async def drift(
     return (await session.execute(statement)).all()
 
 
-async def wins(
-    session: ReadSession, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]
-) -> Sequence[Any]:
-    """The sums of wins by machine type and backing, over the good runs of the selected nodes, or over ``runs``."""
-    row, joined = _good_runs(selector, latest_only=latest_only, runs=runs)
-    sums = [_bytes(getattr(row, name)).label(name) for name in ("cases", "wins", "lowest", "log_sum", "log_count")]
-    statement = joined.add_columns(NodeRow.machine_type, row.backing, *sums)
-    return (await session.execute(statement.group_by(NodeRow.machine_type, row.backing))).all()
-
-
 async def wins_counts(
     session: ReadSession, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]
 ) -> Sequence[Any]:
-    """Machine type, nodes and runs that have cases."""
+    """Machine type, nodes and runs that have cases, of MAX_PARTS types, the most runs first; and nodes and runs of all
+    types in each row."""
     row, joined = _good_runs(selector, latest_only=latest_only, runs=runs)
-    nodes, many = func.count(row.node_id.distinct()).label("nodes"), func.count(row.run_id.distinct()).label("runs")
-    statement = joined.add_columns(NodeRow.machine_type, nodes, many).group_by(NodeRow.machine_type)
+    nodes, many = func.count(row.node_id.distinct()), func.count()
+    of_all = func.sum(nodes).over().label("all_nodes"), func.sum(many).over().label("all_runs")
+    statement = joined.add_columns(NodeRow.machine_type, nodes.label("nodes"), many.label("runs"), *of_all)
+    statement = statement.where(row.backing == TIE).group_by(NodeRow.machine_type)  # each run has one
+    order = many.desc(), NodeRow.machine_type
+    return (await session.execute(statement.order_by(*order).limit(MAX_PARTS))).all()
+
+
+async def wins(
+    session: ReadSession,
+    selector: NodeSelector,
+    kinds: Sequence[str] | None,
+    *,
+    latest_only: bool,
+    runs: Sequence[UUID],
+) -> Sequence[Any]:
+    """The sums of wins by backing, over the good runs of the selected nodes or over ``runs``: of all machine types, or
+    by machine type of ``kinds``."""
+    row, joined = _good_runs(selector, latest_only=latest_only, runs=runs)
+    sums = [_bytes(getattr(row, name)).label(name) for name in ("cases", "wins", "lowest", "log_sum", "log_count")]
+    statement = joined.add_columns(row.backing, *sums).group_by(row.backing)
+    if kinds is not None:
+        statement = statement.add_columns(NodeRow.machine_type).group_by(NodeRow.machine_type)
+        statement = statement.where(NodeRow.machine_type.in_(kinds))
     return (await session.execute(statement)).all()
 
 
 def _good_runs(selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]) -> tuple[Any, Select[Any]]:
-    """Wins, and a statement without columns that joins nodes and those of their good runs that count: the newest of
-    each node, ``runs``, or else of each node its share of MOST_RUNS. No more are read, whatever one node has."""
-    chosen, run = conditions(selector), RunRow
-    if runs or latest_only:
-        wins = RunWinsRow
-        statement = select().select_from(wins).join(NodeRow, NodeRow.id == wins.node_id)
-        statement = statement.join(run, (run.node_id == wins.node_id) & (run.id == wins.run_id))
-        which = wins.run_id.in_(runs) if runs else NodeRow.latest_run_id == wins.run_id
-        return wins, statement.where(run.bad.is_(False), which, *chosen)
-    nodes = select(func.count(NodeRow.latest_run_id).label("nodes")).where(*chosen).subquery()
-    share = select(func.greatest(MOST_RUNS / func.greatest(nodes.c.nodes, 1), 1)).scalar_subquery()
-    good = select(run.id).where(run.node_id == NodeRow.id, run.bad.is_(False)).correlate(NodeRow)
-    newest = good.order_by(run.ordered_at.desc(), run.id.desc()).limit(share).lateral("newest")
+    """Wins, and a statement without columns that joins nodes and those of their good runs that count: ``runs``, or of
+    each of MOST_RUNS nodes the newest, or its share of as many. No more are read, whatever one node has. Which nodes,
+    where there are more, is by their ids, which nobody chooses."""
+    chosen, run, wins = conditions(selector), RunRow, RunWinsRow
+    if runs:
+        joined = select().select_from(wins).join(NodeRow, NodeRow.id == wins.node_id)
+        joined = joined.join(run, (run.node_id == wins.node_id) & (run.id == wins.run_id))
+        return wins, joined.where(run.bad.is_(False), wins.run_id.in_(runs), *chosen)
+    measured = select(NodeRow.id, NodeRow.latest_run_id).where(NodeRow.latest_run_id.is_not(None), *chosen)
+    node = measured.order_by(NodeRow.id).limit(MOST_RUNS).cte()
+    good = select(run.id).where(run.node_id == node.c.id, run.bad.is_(False)).correlate(node)
+    if latest_only:
+        counted = good.where(run.id == node.c.latest_run_id).lateral("counted")
+    else:
+        share = select(MOST_RUNS / func.greatest(func.count(), 1)).select_from(node).scalar_subquery()
+        counted = good.order_by(run.ordered_at.desc(), run.id.desc()).limit(share).lateral("counted")
     # Offset 0: PostgreSQL would read the wins of all runs of a node, and choose among them.
-    of_run = (RunWinsRow.node_id == NodeRow.id) & (RunWinsRow.run_id == newest.c.id)
-    read = aliased(RunWinsRow, select(RunWinsRow).where(of_run).correlate(NodeRow, newest).offset(0).lateral("read"))
-    return read, select().select_from(NodeRow).join(newest, true()).join(read, true()).where(*chosen)
+    of_run = (wins.node_id == node.c.id) & (wins.run_id == counted.c.id)
+    read = aliased(wins, select(wins).where(of_run).correlate(node, counted).offset(0).lateral("read"))
+    joined = select().select_from(node).join(NodeRow, NodeRow.id == node.c.id)
+    return read, joined.join(counted, true()).join(read, true())
 
 
 async def groups(
     session: ReadSession, selector: NodeSelector, *, after: tuple[int, str] | None, limit: int
 ) -> Sequence[Any]:
-    """Groups of like nodes, the largest first."""
+    """Groups of like nodes, the largest first, of MOST_GROUPS: each page counts all nodes again."""
     count = func.count().label("nodes")
     first = aggregate_order_by(NodeRow.name, NodeRow.name, NodeRow.id)
     statement = (
@@ -269,9 +270,11 @@ async def groups(
         .where(NodeRow.group_key.is_not(None), *conditions(selector))
         .group_by(NodeRow.group_key)
         .order_by(count.desc(), NodeRow.group_key)
-        .limit(limit)
-    )
+        .limit(MOST_GROUPS)
+    ).subquery()
+    row = statement.c
+    page = select(statement).order_by(row.nodes.desc(), row.group_key).limit(limit)
     if after is not None:
         nodes, key = after
-        statement = statement.having((func.count() < nodes) | ((func.count() == nodes) & (NodeRow.group_key > key)))
-    return (await session.execute(statement)).all()
+        page = page.where((row.nodes < nodes) | ((row.nodes == nodes) & (row.group_key > key)))
+    return (await session.execute(page)).all()

@@ -82,7 +82,7 @@ async def fleet_page_size_wins_get(
 ) -> PageSizeWins:
     """How often each page size is best over the measured nodes, and by how much, by machine type.
 
-    With ``latest_only`` false, over each node's newest runs: as many of each, and 5,000 in all.
+    Over at most 5,000 nodes, and with ``latest_only`` false over each one's newest runs: as many of each, 5,000 in all.
     """
     return await overview.page_size_wins(session, selector, latest_only=latest_only, runs=run)
 
@@ -92,7 +92,7 @@ async def fleet_page_size_wins_get(
 async def fleet_groups_list(
     _: Viewer, session: Reads, selector: Selected, *, limit: Limit = 50, cursor: Cursor = None, as_csv: AsCsv
 ) -> Any:
-    """Groups of like nodes, the largest first."""
+    """Groups of like nodes, the largest first, at most 2,000."""
     listed = partial(overview.groups, selector=selector)
     page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from hugeplan.api.schemas import Label, PageBytes, PageCount, RequestModel, ResponseModel, SmallCount, Word
+from hugeplan.api.schemas import Labels, PageBytes, PageCount, RequestModel, ResponseModel, SmallCount
 from hugeplan.fleet.schemas import PlanInForce
 
 DriftState = Literal["match", "short", "idle", "drifted"]
@@ -149,7 +149,8 @@ class MachineWins(ResponseModel):
 
 class PageSizeWins(ResponseModel):
     """How often each page size is best. A case is one point measured with two or more page sizes; a size wins it when
-    its interval lies below every other's, else it is a ``tie``. Shares of all sizes and ties sum to 1.
+    its interval lies below every other's, else it is a ``tie``. Shares of all sizes and ties sum to 1. ``machines`` are
+    at most 200, those with the most runs; ``sizes`` are over all.
     """
 
     nodes: int
@@ -179,7 +180,7 @@ class NodeGroup(ResponseModel):
 class LabelsWrite(RequestModel):
     """Labels written over those that the agent reports."""
 
-    labels: dict[Word, Label] = Field(max_length=64)
+    labels: Labels
 
 
 class PlannedPoolWrite(RequestModel):

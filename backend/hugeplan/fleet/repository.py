@@ -263,16 +263,18 @@ async def is_approved(session: WriteSession, plan_id: UUID, node_id: UUID) -> bo
     return None if row is None else row[3] or (row[1] and row[0] in {"approved", "in_force"} and row[2] == node_id)
 
 
-async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict[str, Any]]) -> None:
+async def replace_findings(
+    session: WriteSession, node_id: UUID, rows: list[dict[str, Any]], counted: list[dict[str, Any]]
+) -> None:
     """Replace the findings of a node, in full and for the fleet's counts."""
     changed = update(NodeStateRow).where(NodeStateRow.node_id == node_id).values(findings=rows)
     await session.execute(changed.execution_options(synchronize_session=False))
     await session.execute(delete(NodeFindingRow).where(NodeFindingRow.node_id == node_id))
-    if rows:
+    if counted:
         narrow = [
             {name: row[name] for name in ("code", "subject", "state", "title")}
             | {"node_id": node_id, "since": datetime.fromisoformat(row["since"])}
-            for row in rows
+            for row in counted
         ]
         await session.execute(insert(NodeFindingRow), narrow)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
+from uuid import UUID
 
 from fastapi import Depends, Query
-from pydantic import Field
-from sqlalchemy import ColumnElement, exists, func
+from pydantic import Field, PrivateAttr
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, exists, func, literal, select
 from sqlalchemy.orm import aliased
 
 from hugeplan.api.schemas import Label, RequestModel, Word
 from hugeplan.db.models import NodeFindingRow, NodeRow
+from hugeplan.db.session import ReadSession
 
 STALE_AFTER = timedelta(minutes=15)
 """A node is stale without a report for this long: 15 reports at the agent's usual interval of a minute."""
@@ -42,6 +44,14 @@ class NodeSelector(RequestModel):
     plan_state: PlanState | None = Field(default=None, description="The node beside its plan in force")
     stale: bool | None = None
     synthetic: bool | None = None
+    _ids: list[UUID] | None = PrivateAttr(None)
+
+    async def once(self, session: ReadSession) -> Self:
+        """The same nodes for several statements. All labels of the fleet are read for those that have one: once."""
+        found = self.model_copy()
+        if self.labels:
+            found._ids = list(await session.scalars(select(NodeRow.id).where(*conditions(self))))
+        return found
 
 
 async def _from_query(
@@ -79,6 +89,8 @@ Selected = Annotated[NodeSelector, Depends(_from_query)]
 
 def conditions(selector: NodeSelector, now: datetime | None = None) -> list[ColumnElement[bool]]:
     """The conditions on ``nodes``."""
+    if selector._ids is not None:
+        return [NodeRow.id == any_(literal(selector._ids, ARRAY(Uuid)))]
     found: list[ColumnElement[bool]] = []
     if selector.q:
         found.append(func.lower(NodeRow.name).contains(selector.q.lower(), autoescape=True))

@@ -19,7 +19,7 @@ from support.service import Service, assert_problem
 from hugeplan.access.schemas import Role
 from hugeplan.db.models import RunRow
 from hugeplan.events.feed import EventFeed
-from hugeplan.fleet import repository
+from hugeplan.fleet import overview_repository, repository
 from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.reparse import reparse
 
@@ -109,6 +109,18 @@ class TestSummary:
         assert [found["nodes"] for found in rest["items"]] == [1]
         assert rest["next_cursor"] is None
 
+    async def test_an_export_counts_the_nodes_of_a_bounded_number_of_groups(
+        self, service: Service, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each of its pages counts all nodes again, and each node may be a group of its own."""
+        monkeypatch.setattr(overview_repository, "MOST_GROUPS", 2)
+        for number in range(4):
+            await post(service, number, sample=pool(max(number, 1), 0))
+        page = (await viewer.get(f"{FLEET}/groups", params={"limit": 1})).json()
+        assert page["items"][0]["nodes"] == 2
+        rest = (await viewer.get(f"{FLEET}/groups", params={"cursor": page["next_cursor"]})).json()
+        assert [[one["nodes"] for one in rest["items"]], rest["next_cursor"]] == [[1], None]
+
     async def test_a_time_bomb_and_a_silent_fallback_are_counted(
         self, service: Service, viewer: httpx.AsyncClient
     ) -> None:
@@ -138,6 +150,11 @@ class TestSummary:
             ("time_bomb", "pg-1"),
             ("silent_fallback", "pg-2"),
         ]
+        many = [fallback | {"key": f"pg-{number}", "main_pid": number} for number in range(9, 29)]
+        await post(service, 1, sample=pool(4096, 1000) | {"databases": [bomb, fallback, *many]})
+        assert (await viewer.get(f"{FLEET}/summary")).json()["silent_fallbacks"] == 1
+        async with service.database.read() as session:
+            assert await session.scalar(text("SELECT count(*) FROM node_findings WHERE code = 'silent_fallback'")) == 1
 
 
 class TestLists:
@@ -203,6 +220,16 @@ class TestLabelsAndPlans:
         assert (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["labels"] == {"env": "prod", "zone": "z"}
         assert len((await viewer.get(NODES, params={"label": ["env=prod", "zone"]})).json()["items"]) == 1
         assert (await viewer.get(NODES, params={"label": "env=dev"})).json()["items"] == []
+
+    async def test_labels_have_a_bound_in_all(self, service: Service, planner: httpx.AsyncClient) -> None:
+        """Whoever chooses nodes by a label reads those of all nodes."""
+        long = {f"k{number}": "\u00e4" * 250 for number in range(9)}
+        receipt = await post(service, 1)
+        answer = await planner.put(f"{NODES}/{receipt['node_id']}/labels", json={"labels": long})
+        assert "at most 4096 bytes" in answer.text
+        agent = await service.client_as(Role.AGENT, machine_id=f"{1:032x}")
+        sent = await agent.post(REPORTS, json=report(machine_id=f"{1:032x}", labels=long))
+        assert (answer.status_code, sent.status_code) == (422, 422)
 
     async def test_drift_from_the_plan_in_force(
         self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
@@ -406,6 +433,28 @@ class TestRuns:
         await post(service, 2, run=run())
         found = (await viewer.get(f"{FLEET}/page-size-wins")).json()
         assert {size["backing"] for size in found["sizes"]} == {"4K", "2M", "tie"}
+
+    async def test_wins_are_told_of_a_bounded_number_of_machine_types_and_page_sizes(
+        self, service: Service, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An agent says what its processor is called, and which page sizes it has."""
+        monkeypatch.setattr(overview_repository, "MAX_PARTS", 1)
+        document = run()
+        curve = document["latency"]["curves"][0]
+        names = [f"{thp}{1 << power}{unit}" for thp in ("", "THP-") for unit in "KMGT" for power in range(10)]
+        document["latency"]["curves"] = [curve | {"backing": name} for name in names]
+        await post(service, 1, run=document)
+        inventory = report()["inventory"]
+        inventory["cpu"]["brand"] = "Another"
+        for number in (2, 3):
+            await post(service, number, run=run(), inventory=inventory)
+        found = (await viewer.get(f"{FLEET}/page-size-wins")).json()
+        assert [(one["machine_type"], one["nodes"], one["runs"]) for one in found["machines"]] == [
+            ("Another, KVM", 2, 2)
+        ]
+        assert (found["nodes"], found["runs"]) == (3, 3)
+        assert found["cases"] > found["machines"][0]["cases"] == 6
+        assert 20 <= len(found["sizes"]) <= 20 + 3  # those of one run, and the other's own and ties
 
     async def test_runs_of_the_fleet_are_listed_newest_first_and_searched_by_node(
         self, service: Service, viewer: httpx.AsyncClient

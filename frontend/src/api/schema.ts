@@ -407,7 +407,7 @@ export interface paths {
          * Fleet Page Size Wins Get
          * @description How often each page size is best over the measured nodes, and by how much, by machine type.
          *
-         *     With ``latest_only`` false, over each node's newest runs: as many of each, and 5,000 in all.
+         *     Over at most 5,000 nodes, and with ``latest_only`` false over each one's newest runs: as many of each, 5,000 in all.
          */
         get: operations["fleet_page_size_wins_get"];
         put?: never;
@@ -427,7 +427,7 @@ export interface paths {
         };
         /**
          * Fleet Groups List
-         * @description Groups of like nodes, the largest first.
+         * @description Groups of like nodes, the largest first, at most 2,000.
          */
         get: operations["fleet_groups_list"];
         put?: never;
@@ -447,7 +447,7 @@ export interface paths {
         };
         /**
          * Fleet Groups Export
-         * @description Groups of like nodes, the largest first.
+         * @description Groups of like nodes, the largest first, at most 2,000.
          */
         get: operations["fleet_groups_export"];
         put?: never;
@@ -5033,7 +5033,8 @@ export interface components {
         /**
          * PageSizeWins
          * @description How often each page size is best. A case is one point measured with two or more page sizes; a size wins it when
-         *     its interval lies below every other's, else it is a ``tie``. Shares of all sizes and ties sum to 1.
+         *     its interval lies below every other's, else it is a ``tie``. Shares of all sizes and ties sum to 1. ``machines`` are
+         *     at most 200, those with the most runs; ``sizes`` are over all.
          */
         PageSizeWins: {
             /** Nodes */

@@ -289,7 +289,8 @@ class SampleDayRow(RollUp, Base):
 
 
 class NodeFindingRow(Base):
-    """A finding that holds for a node now, narrow for the fleet's counts. The text is in ``node_states.findings``."""
+    """A finding that holds for a node now, narrow for the fleet's counts: of a code and a state one, of whatever
+    subject. All of them, with their texts, are in ``node_states.findings``."""
 
     __tablename__ = "node_findings"
     __table_args__ = (Index(None, "code", "state"),)

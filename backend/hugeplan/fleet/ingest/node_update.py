@@ -263,6 +263,11 @@ class Node:
         self.columns["findings_wrong"] = sum(finding.state == "wrong" for finding in kept)
         self.columns["findings_attention"] = sum(finding.state == "attention" for finding in kept)
 
+    def counted_findings(self) -> list[KeptFinding]:
+        """Of a code and a state one, since the first: what the fleet counts, however many databases a node has."""
+        newest_first = sorted(self.findings, key=lambda finding: finding.since)[::-1]
+        return list({(finding.code, finding.state): finding for finding in newest_first}.values())
+
     def _finding_event(
         self, at: datetime, kind: str, finding: NodeFinding | Away, state: str | None, previous: str | None
     ) -> None:

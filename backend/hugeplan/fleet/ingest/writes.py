@@ -144,7 +144,7 @@ def _findings_and_events(nodes: Sequence[Node]) -> list[Call]:
     calls: list[Call] = []
     changed = [node for node in nodes if node.findings_changed]
     if changed:
-        rows = [{"node_id": node.id, **msgspec.structs.asdict(f)} for node in changed for f in node.findings]
+        rows = [{"node_id": node.id, **msgspec.structs.asdict(f)} for node in changed for f in node.counted_findings()]
         calls.append((statements.DELETE_FINDINGS, [uuids(node.id for node in changed)]))
         calls.append((statements.INSERT_FINDINGS, [to_json(rows)]))
     events = [event for node in nodes for event in node.events]
