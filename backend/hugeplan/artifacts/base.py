@@ -22,8 +22,12 @@ from hugeplan.planner.units import format_kubernetes_bytes
 
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,199}")
 _KIND: Final = re.compile(r"[a-z0-9_-]{1,100}")
-#: A check of plans that were kept up to 2026-12-01, outside of a container.
-_ASKED_BY_ROOT: Final = re.compile(r"(?!kubectl ).*\$\((?:mariadb|mysql) -BNe", re.S)
+#: A check of plans that were kept up to 2026-12-01, outside of a container, by a client that refuses nobody.
+_ASKED_BY_ROOT: Final = re.compile(
+    r'(?!kubectl |# in a pod|# what makes its pods|\{ test "\$\(id -u\)" != 0)'
+    r".*(?:\$\((?:mariadb|mysql|psql|redis-cli) |db2set |sqlplus )",
+    re.S,
+)
 
 
 class Restart(StrEnum):

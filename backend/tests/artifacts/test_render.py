@@ -256,10 +256,17 @@ def test_a_process_of_any_user_answers_for_no_server_of_a_host() -> None:
             assert not others.search(text)
             if re.search(r"^[^#]*(sqlplus|db2set|sh .*db2\.sh|before-hugeplan)", text, re.M):
                 assert text.startswith(NOT_ROOT)
-    kept = 'test "$(cat "$(mariadb -BNe "SELECT @@GLOBAL.pid_file")")" -gt 0'
     assert [file.kind for file in files if flaw(file)] == []
-    assert "root ask a server" in (flaw(replace(files[0], verify=kept)) or "")
-    assert flaw(replace(files[0], verify=f"kubectl exec --namespace n statefulset/d -- sh -c '{kept}'")) is None
+    for kept in (
+        'test "$(cat "$(mariadb -BNe "SELECT @@GLOBAL.pid_file")")" -gt 0',
+        'test "$(redis-cli config get disable-thp | tail -n 1)" = yes',
+        "test \"$(psql -XAtc 'SHOW huge_pages')\" = on",
+        'test "$(db2set DB2_LARGE_PAGE_MEM)" = DB',
+        "echo 'SELECT 1;' | sqlplus -S / as sysdba | grep -qw ONLY",
+    ):
+        assert "root ask a server" in (flaw(replace(files[0], verify=kept)) or "")
+        for apart in ("kubectl exec n -- sh -c ", "# in a pod of Tenant n/a, container c:\n#   ", f"{NOT_ROOT} &&\n"):
+            assert flaw(replace(files[0], verify=f"{apart}{kept}")) is None
 
 
 @pytest.mark.parametrize(("mode", "thp", "is_kept"), [("always", 0, True), ("always", 1, False), ("madvise", 1, True)])
