@@ -147,6 +147,8 @@ def saved_plan(row: PlanRow, nodes: Sequence[tuple[PlanInForceRow, str]] = (), w
     ConflictError when it was saved by a version with another form of plans.
     """
     plan_as_saved = _plan_of(row)
+    if plan_as_saved.feasible and withheld is None:
+        withheld = _unsound(row)
     found = SavedPlan(
         **summary_of(row, nodes).model_dump(),
         schema_version=row.schema_version,
@@ -184,14 +186,18 @@ def _require_fit(row: PlanRow, *, force: bool) -> None:
     _require_sound(row)
 
 
-def _require_sound(row: PlanRow) -> None:
-    """ConflictError for files with names that a file may not use; an older version may have rendered and kept some."""
+def _unsound(row: PlanRow) -> str | None:
+    """Why no door hands a plan's files out, by force or not; an older version may have rendered and kept some."""
     # A plan of another version's form has its files alone.
     node, databases = row.plan.get("node"), (row.request or {}).get("databases")
     found = None if node is None else outside.refused_names(str(node), databases or ())
-    if found is None:
-        flaws = (flaw(artifact) for artifact in _rendered(row))
-        found = next((f"{flaw}; plan the scenario again." for flaw in flaws if flaw is not None), None)
+    flaws = (flaw(artifact) for artifact in _rendered(row))
+    return found or next((f"{flaw}; plan the scenario again." for flaw in flaws if flaw is not None), None)
+
+
+def _require_sound(row: PlanRow) -> None:
+    """ConflictError for files that are :func:`_unsound`."""
+    found = _unsound(row)
     if found is not None:
         raise ConflictError(found)
 

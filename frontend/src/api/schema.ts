@@ -6711,7 +6711,7 @@ export interface components {
          *
          *     ``author`` kept it with the planner of ``model_version``; ``schema_version`` is the form it is kept in. A plan
          *     that an older version kept is shown with unknown (null) for what that version did not compute.
-         *     ``artifacts_withheld``: why there are no files, where its node has another name now.
+         *     ``artifacts_withheld``: why no file is handed out, as of a node with another name now.
          */
         SavedPlan: {
             /**
