@@ -14,9 +14,10 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -40,6 +41,9 @@ EXIT_TOO_NOISY: Final = 3
 _FILES: Final = ("trial.json", "trial.svg", "trial.txt")
 _PAGE_BYTES: Final = {"2M": 2 * MIB, "1G": GIB}
 _BASE_NAMES: Final = frozenset({"4K", "16K", "64K", "base"})
+_NO_SECRET: Final = re.compile(
+    r"-jar|-Xm[nsx]\d+[kKmMgGtT]?|-XX:(?:[+-]\w+|\w+=\d+[kKmMgGtT]?)|[\w./-]+\.(?:jar|js|pl|py|rb|sh)", re.ASCII
+)
 EPILOG: Final = """\
 exit status:
   0    measured: every page size that could be tried has an interval of at most 2 points
@@ -220,7 +224,7 @@ def _command(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
             )
             if arm in _PAGE_BYTES and not arguments.pages:
                 raise InputError("--page-sizes 2M: say how many huge pages the program may take, by --pages N")
-    return _program_trial(arguments, launches, "command", arguments.base)
+    return _program_trial(arguments, launches, "command", environment, words)
 
 
 def _jvm(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
@@ -244,7 +248,7 @@ def _jvm(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
         )
         for arm in (EQUAL, *arms)
     }
-    return _program_trial(arguments, launches, "jvm", shlex.join(words))
+    return _program_trial(arguments, launches, "jvm", {}, words)
 
 
 def _java_heap(words: Sequence[str]) -> int:
@@ -269,7 +273,21 @@ def _java_pages(words: Sequence[str], page_bytes: int) -> int:
     return demand.pages + demand.error_pages + 8
 
 
-def _program_trial(arguments: argparse.Namespace, launches: Mapping[str, Launch], engine: str, shown: str) -> Prepared:
+def _shown(names: Iterable[str], words: Sequence[str]) -> str:
+    """A command without what may be a secret in it: others read the document. Of a program's words its own file's name
+    and a JVM's flags stay.
+    """
+    kept = (word if _NO_SECRET.fullmatch(word) else "..." for word in words[1:])
+    return " ".join(word for word, _ in groupby([*(f"{name}=..." for name in names), shlex.quote(words[0]), *kept]))
+
+
+def _program_trial(
+    arguments: argparse.Namespace,
+    launches: Mapping[str, Launch],
+    engine: str,
+    names: Iterable[str],
+    words: Sequence[str],
+) -> Prepared:
     from hugeplan.cli.trial_document import About  # noqa: PLC0415
     from hugeplan.cli.trial_shape import whole  # noqa: PLC0415
     from hugeplan.documents.trial import TrialShape  # noqa: PLC0415
@@ -288,7 +306,7 @@ def _program_trial(arguments: argparse.Namespace, launches: Mapping[str, Launch]
 
     def prepared(folder: Path, _: Callable[[str], None]) -> tuple[Subject, Callable[[datetime, int], About]]:
         subject = ProgramSubject(launches, folder, metric, pairs_per_block=runs)
-        shape = TrialShape(operation_class="program", base_command=shown[:2000])
+        shape = TrialShape(operation_class="program", base_command=_shown(names, words)[:2000])
         return subject, lambda started, seed: About(engine, None, shape, started, seed)
 
     return prepared

@@ -131,13 +131,18 @@ class _Runs:
         if run.status != 0:
             lines = text.strip().splitlines()
             said = lines[-1][:200] if lines else "it said nothing"
-            raise own_error(f"{launch.command[0]} ended with status {run.status}: {said}")
+            ended = f"{launch.command[0]} ended with status {run.status}"
+            if self.arm == EQUAL:
+                raise TrialError(f"{ended}: {said}")
+            problem = ArmError(ended)  # which the document repeats: others read that, and said may be a secret
+            problem.add_note(said)
+            raise problem
         metric = self.subject.metric
         rate = 1.0 / run.seconds if metric is None else metric.rate_in(text)
         try:
             batch = Batch(rate, max(run.cpu_seconds, _LEAST_SECONDS) * 1e9)
-        except BatchError as problem:
-            raise own_error(str(problem)) from problem
+        except BatchError as error:
+            raise own_error(str(error)) from error
         why_not = launch.why_not(run.seen, is_base=self.arm == EQUAL)
         if why_not is not None:
             raise own_error(why_not)

@@ -222,7 +222,7 @@ def _measure_block(
         arm.failures += 1
         if arm.failures >= _FAILURES_IN_A_ROW:
             arm.skipped = str(problem)
-        say(f"{arm.name}: {problem}")
+        say(": ".join((arm.name, str(problem), *getattr(problem, "__notes__", ()))))
         return
     block = Block(tuple(pairs), swapped, clock() - begin, others)
     if any(abs(block.value(by_cpu=by_cpu)) > math.log(_MOST_RATIO) for by_cpu in (True, False)):
