@@ -6,9 +6,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from unicodedata import category
 
 import pytest
 from artifacts.samples import EVERYTHING, instance, request_of
@@ -109,7 +111,7 @@ def test_what_runs_apart_is_shown_as_one_command(kind: str) -> None:
 
 #: Programs that a paste finds in :func:`test_a_way_back_ends_where_the_install_began`; no other runs.
 _PROGRAMS = (
-    "bash cat chmod cmp cp env grep id ln ls mkdir mv readlink rm sed setsid sh sha256sum stat sync tail test tr"
+    "bash cat chmod cmp cp env fold grep id ln ls mkdir mv readlink rm sed setsid sh sha256sum stat sync tail test tr"
 )
 PROGRAMS = _PROGRAMS.split()
 DO_NOTHING = "pg_ctl psql sysctl systemctl systemd-tmpfiles tuned-adm update-grub".split()  # noqa: SIM905
@@ -547,11 +549,14 @@ def test_the_user_of_a_folder_writes_in_it(
 
 
 def test_what_a_user_says_has_no_control_characters(tmp_path: Path) -> None:
-    """Found: a server's message reached root's terminal with its own, and a program what root's shell had open."""
+    """Found: a server's message reached root's terminal with its own, and a program what root's shell had open. Then:
+    also U+202E and the like. Bytes of a longer form, and those that another character's end would join, are none."""
     paste(tmp_path, FILES[0], "")
-    (tmp_path / "says").write_text(
-        "#!/bin/sh\n[ ! -e /dev/fd/77 ] && printf 'a\\033]0;b\\a\\tc\\302\\233d\\r\\303\\234\\n' | tee /dev/stderr\n"
-    )
+    every = [chr(n) for n in range(sys.maxunicode + 1) if not 0xD800 <= n < 0xE000 and chr(n) not in "\t\n"]
+    hidden = {c for c in every if category(c) in {"Cc", "Cf", "Zl", "Zp", "Zs"}} - {" ", "\xa0"}
+    every = [c for c in every if c in hidden or c.isprintable()]
+    (tmp_path / "said").write_bytes("\n".join(every).encode() + b"\n\xc0\x9b\xe2\x9b\x80\xe2\x80\x00\xae\t\xe2\x80")
+    (tmp_path / "says").write_text(f"#!/bin/sh\n[ ! -e /dev/fd/77 ] && exec tee /dev/stderr < {tmp_path}/said\n")
     (tmp_path / "says").chmod(0o755)
     (tmp_path / "bin/tee").symlink_to(shutil.which("tee") or "")
     done = subprocess.run(
@@ -559,7 +564,10 @@ def test_what_a_user_says_has_no_control_characters(tmp_path: Path) -> None:
         capture_output=True, env={"PATH": str(tmp_path / "bin")}, pass_fds=[os.dup2(0, 77)],
     )  # fmt: skip
     os.close(77)
-    assert done.stdout == done.stderr == b"a]0;b\tc\233d\303\234\n"
+    shown = [*("?" if c in hidden else c for c in every), "??\u26c0????\t??"]
+    for said in (done.stdout, done.stderr):
+        lines = said.decode("utf-8", "replace").split("\n")
+        assert {pair for pair in zip(lines, shown, strict=True) if pair[0] != pair[1]} == set()
 
 
 def test_redis_never_includes_what_is_not_there(tmp_path: Path) -> None:
