@@ -375,13 +375,15 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("script"), reason="SKIP: root pastes, in a terminal")
-def test_a_servers_user_gets_no_terminal_and_no_variables_of_roots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It could type commands into it, for root's shell to run."""
+def test_a_servers_user_gets_nothing_of_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could type commands into a terminal. No variables, nor a way past a folder that is closed to it."""
     monkeypatch.setenv("A_SECRET", "root's")
+    (tmp_path / "closed/bundle").mkdir(parents=True)
+    command = here(f"{as_user('nobody')} run sh -c 'env; pwd'")
     seen = subprocess.run(
-        ["/bin/sh", "-c", here(f"{as_user('nobody')} run env")], check=True, capture_output=True, text=True
-    )
-    assert "A_SECRET" not in seen.stdout
+        ["/bin/sh", "-c", command], check=True, capture_output=True, text=True, cwd=tmp_path / "closed/bundle",
+    )  # fmt: skip
+    assert (re.findall("A_SECRET|closed", seen.stdout), seen.stdout[-3:]) == ([], "\n/\n")
     for command, opens in (("runuser -u nobody --", True), (here(f"{as_user('nobody')} run"), False)):
         words = ["/usr/bin/script", "-qec", f"{command} sh -c ': < /dev/tty'", "/dev/null"]
         assert (subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode == 0) is opens
