@@ -21,6 +21,7 @@ CAPABILITIES = (  # noqa: SIM905 - by their numbers (linux/capability.h)
     " mac_admin syslog wake_alarm block_suspend audit_read perfmon bpf checkpoint_restore"
 ).split()
 PR_SET_KEEPCAPS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAPABILITY_VERSION_3 = 8, 47, 2, 0x20080522
+KEYCTL, KEYCTL_JOIN_SESSION_KEYRING = {"x86_64": 250, "ppc64le": 271, "s390x": 280}.get(os.uname().machine, 219), 1
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,13 @@ def _become(uid: int, capabilities: frozenset[int] | None) -> None:
 
     Raises OSError. A capability that this kernel or container lacks is an error, too: nothing is judged with fewer.
     """
-    if capabilities is None:
-        os.setuid(uid)
-        return
     import ctypes  # noqa: PLC0415 - the daemon does without
 
     libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall(KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, None)  # root's would give root's keys; some kernels have none
+    if capabilities is None:
+        os.setuid(uid)
+        return
     mask = sum(1 << number for number in capabilities)
     low, high = mask & 0xFFFFFFFF, mask >> 32
     # The header is a version and a process (0: this one); then effective, permitted and inheritable, twice 32 bits.

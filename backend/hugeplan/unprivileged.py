@@ -27,6 +27,8 @@ _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAPABILITIES = 64
+_KEYCTL = {"x86_64": 250, "ppc64le": 271, "s390x": 280}.get(os.uname().machine, 219)
+_KEYCTL_JOIN_SESSION_KEYRING = 1
 _MOST_STEPS = 1000
 
 
@@ -45,6 +47,7 @@ def words_before(uid: int, gid: int, signal_of_end: int = 0, folder: str | Path 
 def become(uid: int, gid: int, program: str) -> None:
     """Give up root for good, for this process and the programs it becomes. OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall(_KEYCTL, _KEYCTL_JOIN_SESSION_KEYRING, None)  # root's would give root's keys; some kernels have none
     own: list[str] = []
     with suppress(OSError):
         own = os.listxattr(program)

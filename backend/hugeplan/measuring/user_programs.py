@@ -212,9 +212,10 @@ def memory_of(pid: int) -> Counter[int]:
 
 def version_said(program: Path, user: str) -> str:
     """What a program answers to ``--version``, as a server's user ("" is ourselves): it may be anybody's. OSError."""
-    account = pwd.getpwnam(user) if user else None
-    uid, gid = (account.pw_uid, account.pw_gid) if account else (None, None)
-    return said_by([program, "--version"], user=uid, group=gid, extra_groups=account and [])[1]
+    status, said = said_by([*as_user(user), program, "--version"])
+    if status != 0:
+        raise OSError(status, said.removeprefix(f"{program}: ").strip()[-200:])
+    return said
 
 
 def is_done(command: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from hugeplan_agent.host import Host
 from support.postgresql_servers import WHEEL, RealServer, programs
 from support.stuck import stuck_names
 
+from hugeplan import unprivileged
 from hugeplan.artifacts import Artifact, render
 from hugeplan.artifacts.base import INSTALLER, as_user
 from hugeplan.artifacts.engines.common import changed_settings
@@ -376,14 +378,15 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("script"), reason="SKIP: root pastes, in a terminal")
 def test_a_servers_user_gets_nothing_of_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It could type commands into a terminal. No variables, nor a way past a folder that is closed to it."""
+    """It could type commands into a terminal. No variables, no keys, nor a way past a folder that is closed to it."""
     monkeypatch.setenv("A_SECRET", "root's")
     (tmp_path / "closed/bundle").mkdir(parents=True)
-    command = here(f"{as_user('nobody')} run sh -c 'env; pwd'")
+    command = here(f"{as_user('nobody')} run sh -c 'env; pwd; grep roots /proc/keys; exit 0'")
     seen = subprocess.run(
         ["/bin/sh", "-c", command], check=True, capture_output=True, text=True, cwd=tmp_path / "closed/bundle",
+        preexec_fn=lambda: ctypes.CDLL(None).syscall(unprivileged._KEYCTL, 1, b"roots"),
     )  # fmt: skip
-    assert (re.findall("A_SECRET|closed", seen.stdout), seen.stdout[-3:]) == ([], "\n/\n")
+    assert (re.findall("A_SECRET|closed|roots", seen.stdout), seen.stdout[-3:]) == ([], "\n/\n")
     for command, opens in (("runuser -u nobody --", True), (here(f"{as_user('nobody')} run"), False)):
         words = ["/usr/bin/script", "-qec", f"{command} sh -c ': < /dev/tty'", "/dev/null"]
         assert (subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode == 0) is opens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import re
@@ -216,10 +217,13 @@ def test_a_program_gets_no_right_of_whoever_starts_it(own: str, tmp_path: Path) 
         if own:
             subprocess.run([shutil.which("setcap") or pytest.skip("SKIP: no setcap"), own, program], check=True)
         rights = ["setpriv", "--inh-caps=+chown,+dac_override", "--ambient-caps=+chown,+dac_override"]
-        words = [*rights, *unprivileged.words_before(65534, 65534), program, "/proc/self/status"]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "Uid:\t65534\t65534\t65534\t65534\n" in done.stdout
+        words = [*rights, *unprivileged.words_before(65534, 65534), program, "/proc/self/status", "/proc/keys"]
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=False, cwd=tmp_path,
+            preexec_fn=lambda: ctypes.CDLL(None).syscall(unprivileged._KEYCTL, 1, b"roots"),
+        )  # fmt: skip
+    assert "Uid:\t65534\t65534\t65534\t65534\n" in done.stdout, done.stderr
+    assert "roots" not in done.stdout, "root's session keyring, and the keys that it leads to"
     assert has_no_right(re.sub(r"CapBnd:.*", "", done.stdout) if own else done.stdout), done.stdout
 
 
