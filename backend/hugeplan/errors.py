@@ -115,12 +115,17 @@ class DamagedError(ProblemError):
 _CREDENTIAL = re.compile(r"(hpl?_)[A-Za-z0-9_-]{16,}")
 
 
+def without_credentials(text: str) -> str:
+    """The text with all that begins like a token of ours cut short."""
+    return _CREDENTIAL.sub(r"\1...", text)
+
+
 def shown(value: object) -> str | None:
     """A received value as a short printable text; None when there was no value."""
     if value is None:
         return None
     text = value if isinstance(value, str) else repr(value)
-    text = _CREDENTIAL.sub(r"\1...", text)
+    text = without_credentials(text)
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\\0")
     return text if len(text) <= MAX_SHOWN_VALUE else text[: MAX_SHOWN_VALUE - 3] + "..."
 

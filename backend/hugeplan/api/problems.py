@@ -44,6 +44,7 @@ from hugeplan.errors import (
     UnsupportedMediaTypeError,
     field_problems,
     invalid_input,
+    without_credentials,
 )
 from hugeplan.planner.errors import PlannerError
 
@@ -125,8 +126,8 @@ def render(
         type=TYPE_BASE + kind.slug,
         title=kind.title,
         status=kind.status,
-        detail=detail,
-        instance=request.url.path,
+        detail=without_credentials(detail),
+        instance=without_credentials(request.url.path),
         request_id=request_id_of(request),
         errors=list(errors) or None,
     )

@@ -63,6 +63,8 @@ class TestLogs:
         client = service.client(token)
         with caplog.at_level(logging.DEBUG):
             await client.get(f"/api/v1/nodes?q={token}")
+            assert token not in (await client.get(f"/api/v1/nodes/{token}")).text
+            assert token not in (await client.get(f"/api/{token}")).text
             await service.client().post("/api/v1/session", json={"token": token})
             await service.client("wrong-secret").get("/api/v1/nodes")
         lines = "\n".join(JsonFormatter().format(record) for record in caplog.records)
