@@ -66,7 +66,8 @@ class Host:
         self.followed = 0
         """Parts of paths in other roots that were looked for."""
         self.found_changed = self.found_written = 0.0
-        """When what was found last in another root, or a link to it, was changed, and when it was written."""
+        """When what was found last in another root, or a link to it, was changed, or a folder got its name, and when it
+        was written. Of what was not there: when the folder was changed in which it would be."""
 
     def look(self, name: str) -> AbstractContextManager[object]:
         """Held while a file, of a process or below its root, is opened and read: either may wait for good, and the
@@ -300,12 +301,16 @@ class Host:
                     elif not os.path.samestat(os.fstat(folders[0]), os.fstat(folders[-1])):
                         folders[-1] = _looked_at("..", folders[-1], stack)
                     continue
+                self.found_changed = max(changed, os.fstat(folders[-1]).st_ctime)
                 found = _looked_at(part, folders[-1], stack)
-                if not stat.S_ISLNK(os.fstat(found).st_mode):
+                state = os.fstat(found)
+                # A folder that got this name: the two are the same where a file in it came or went.
+                changed = max(changed, state.st_ctime * (state.st_ctime != state.st_mtime))
+                if not stat.S_ISLNK(state.st_mode):
                     folders.append(found)
                     continue
                 links += 1
-                changed = max(changed, os.fstat(found).st_ctime)
+                changed = max(changed, state.st_ctime)
                 if links > MAX_LINKS:
                     raise NoData(f"{path}: too many symbolic links")
                 target = os.readlink("", dir_fd=found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -153,12 +154,25 @@ class TestPostgresql:
         words = '-c shared_preload_libraries="$libdir/citus",pg_cron,pg_citus'
         server = databases(started(host, words, {}))["postgresql"]
         assert values(server)["loaded_libraries"] == ("citus", "maps")
-        opts = host.path("proc/5001/root/home/postgres/pgdata/postmaster.opts")
-        for later, said in ((None, None), (0, ("no", "postmaster.opts")), (-3600, None)):
-            if later is not None:
-                opts.touch()
-                os.utime(opts, (0, opts.stat().st_ctime + later))
-            assert values(databases(Host(host.root))["postgresql"]).get("changed_since_start") == said
+        data = host.path("proc/5001/root/home/postgres/pgdata")
+        (data / "more").mkdir()
+        (data / "more/x.conf").touch()
+        with (data / "postgresql.conf").open("a") as file:
+            file.write("include_if_exists 'gone.conf'\ninclude 'more/x.conf'\n")
+
+        def says() -> tuple[str, str] | None:
+            return values(databases(Host(host.root))["postgresql"]).get("changed_since_start")
+
+        assert says() is None
+        for name, change in (("", "touch gone.conf; rm gone.conf"), ("more", "mv more old; mv old more"),
+                             ("postgresql.conf", "touch postgresql.conf")):  # fmt: skip
+            (data / "postmaster.opts").touch()
+            stamp = max(path.stat().st_ctime for path in (data, *data.rglob("*")))
+            os.utime(data / "postmaster.opts", (0, stamp))
+            assert says() == ("no", "postmaster.opts")
+            while (data / name).stat().st_ctime <= stamp:
+                subprocess.run(["/bin/sh", "-c", change], cwd=data, check=True)
+            assert says() is None, name
         host.path("proc/5001/maps").unlink()
         assert "loaded_libraries" not in values(databases(Host(host.root))["postgresql"])
 

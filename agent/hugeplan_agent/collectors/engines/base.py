@@ -139,8 +139,10 @@ class Server:
         Raises NoData when it does not exist, OSError when it cannot be read.
         """
         with self._paid(path):
-            text = self.host.read_inside(self.root, self._begun(path), self.rights)
-            self.changed = max(self.changed, self.host.found_changed)
+            try:
+                text = self.host.read_inside(self.root, self._begun(path), self.rights)
+            finally:
+                self.changed = max(self.changed, self.host.found_changed)
         self.spend(len(text))
         return text
 

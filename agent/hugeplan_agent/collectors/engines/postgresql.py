@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -138,7 +139,7 @@ def describe(server: Server) -> Facts:
         _put_loaded(server, settings, named_ones)
         changed, opts = server.changed, f"{data}/postmaster.opts"  # which it writes once it has read its files
         is_read = settings.complete and server.try_read(opts, Settings(frozenset())) is not None
-        if is_read and changed <= server.host.found_written:
+        if is_read and changed <= server.host.found_written <= time.time():
             settings.found["changed_since_start"] = {"value": "no", "source": "postmaster.opts"}
     facts = Facts(settings, port=port_number(settings.value("port")), instance=folder)
     settings.found.pop("port", None)
