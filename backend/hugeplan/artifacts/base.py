@@ -219,15 +219,19 @@ def put(name: str, path: str, content: str, user: str = "") -> str:
     return f"{user or INSTALLER} put {mark(content)} {path} < {name}"
 
 
-def put_back(path: str, content: str, *after: str, line: str = "", last: str = "", user: str = "") -> str:
-    """The way back of :func:`put`: the file goes, what was there before it comes back, and the commands ``after`` run.
+def put_back(
+    path: str, content: str, *after: str, first: Sequence[str] = (), line: str = "", last: str = "", user: str = ""
+) -> str:
+    """The way back of :func:`put`: the file goes, what was there before it comes back, and the commands ``after`` run,
+    none of them without ``first``.
 
     None does where another plan's file is there: that stays. What ended before ``last``, a reboot, can be run again.
     ``line``: a file and the line in it that includes this one, two words of a shell: the line goes first.
     """
     notes = [line for line in after if line.startswith("#")]
     file = f"{mark(content)} {path}"
-    steps = (f"{user or INSTALLER} back {file} {line}".rstrip(), *after, f"{user or INSTALLER} end {file}", last)
+    own = user or INSTALLER
+    steps = (*first, f"{own} back {file} {line}".rstrip(), *after, f"{own} end {file}", last)
     return "\n".join([*notes, all_of([line for line in steps if line and line not in notes])])
 
 

@@ -18,6 +18,7 @@ has is not taken. With fewer pages the server's settings go before the patch: be
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -31,6 +32,7 @@ from hugeplan.artifacts.base import (
     GivesBack,
     Restart,
     all_of,
+    as_owner_of,
     mark,
     one_line,
     with_pool,
@@ -40,9 +42,13 @@ from hugeplan.planner.demand.settings import plain
 from hugeplan.planner.model import InstancePlan, ObservedDatabase, Plan, PlanRequest
 
 #: Says whether the file was put, up to the end of its way back. Who may not look into the folder finds no file either.
+#: What its way back would leave, as it was changed, is an error. ``$2``: its folder may not be there either.
 _IS_PUT: Final = shlex.quote(
-    'if test ! -x "${1%/*}"; then echo "$(id -un) may not find $1" >&2; exit 1; fi;'
-    ' for kept in "$1.before-$0" "$1.going-$0"; do test ! -e "$kept" || echo yes; done'
+    'd=${1%/*}; if test ! "$2" && test ! -x "$d" && { test -e "$d" || test ! -x "${d%/*}"; }; then'
+    ' echo "$(id -un) may not find $1" >&2; exit 1; fi;'
+    ' test ! -e "$1.going-$0" || echo goes; test ! -e "$1.before-$0" ||'
+    ' { { test -f "$1" && sha256sum < "$1" && cat "$1"; } | grep -q "$0" ||'
+    ' { echo "$1 is of another plan or was changed: left as it is" >&2; exit 1; }; echo stays; }'
 )
 #: A restart starts them again, a stop and a start do not.
 _REQUIRE: Final = "# Units that require it stop with it: start them after it (systemctl list-dependencies --reverse)."
@@ -173,20 +179,27 @@ def _stop(file: Artifact) -> str:
     return f"{{ {own} status > /dev/null && {own} stop || test $? -eq 3; }}"
 
 
-def _start(file: Artifact) -> str:
-    """Of what does not run."""
+def _runs(file: Artifact) -> str:
     restart = _restart(file)
-    own = restart.removesuffix(" restart") + " status > /dev/null"
     if restart.startswith("systemctl"):
-        own = restart.replace("restart", "is-active --quiet", 1)
-    return f"{{ {own} || {restart}; }}"
+        return restart.replace("restart", "is-active --quiet", 1)
+    return restart.removesuffix(" restart") + " status > /dev/null"
 
 
 def _back(file: Artifact) -> list[str]:
     """The way back up to the restart; nothing where it is more than a row of commands."""
     commands = file.rollback.split(" &&\n")
-    is_row = commands[0].startswith(INSTALLER) and _restart(file) in commands
-    return commands[: commands.index(_restart(file))] if is_row else []
+    is_row = "\n" not in commands[0] and _restart(file) in commands
+    before = commands[: commands.index(_restart(file))] if is_row else []
+    return before[: -1 if before and before[-1] in file.install else None]  # what it asks before a start alone
+
+
+def _reads(file: Artifact) -> str:
+    """Says whether the file is put, in whichever folder."""
+    row = [one.split(" back ", 1) for one in _back(file) if f" back {mark(file.content)} " in one]
+    row = row or [[as_owner_of(path.rpartition("/")[0]), f"{mark(file.content)} {path} maybe"]
+                  for path in (file.path or "").split(" or ")]  # fmt: skip
+    return " && ".join(f"{'' if own == INSTALLER else f'{own} run '}sh -c {_IS_PUT} {words}" for own, words in row)
 
 
 def _file(file: Artifact, pools: Artifact, *, reboots: bool) -> Artifact:
@@ -197,12 +210,20 @@ def _file(file: Artifact, pools: Artifact, *, reboots: bool) -> Artifact:
         note = f"# From step {step} to this one, and on the way back until that of step {step}, it finds no pages."
         again = "# Start the program again after that."
         return replace(file, install=f"{note}\n{file.install}", rollback=f"{file.rollback}\n{note}\n{again}")
+    rollback = file.rollback
+    if _back(file):
+        # Else it starts on pools that are not back: their file was edited, and their way back has ended with an error.
+        told = "{ echo 'first the way back of the pools' >&2; false; }"
+        comes_first = f'{{ test "$({_reads(file)} 2> /dev/null)" != stays || ! {_runs(file)} || {told}; }}'
+        start = f"{{ {_runs(file)} || {restart}; }}"
+        rollback = f"# The way back of step {step} brought the file back first: a server that runs goes on.\n"
+        rollback += all_of([comes_first, *(start if c == restart else c for c in file.rollback.split(" &&\n"))])
     if not reboots:
         note = f"# This stops the server, and step {step} starts it on its new pages. In between it does not run."
         note += f"\n{_REQUIRE}" if restart.startswith("systemctl") else ""
         puts = [line for line in pools.install.split(" &&\n") if line.startswith(f"{INSTALLER} put ")]
         judged = [line.replace(" put ", " keep ", 1).partition(" < ")[0] for line in puts]
-        return replace(file, install=f"{note}\n{all_of([*judged, *install, _stop(file)])}")
+        return replace(file, install=f"{note}\n{all_of([*judged, *install, _stop(file)])}", rollback=rollback)
     note = (
         f"# The server is not restarted: after the reboot of step {step} it starts on its new pages. Until then it runs"
         " on, and would not start again."
@@ -210,11 +231,6 @@ def _file(file: Artifact, pools: Artifact, *, reboots: bool) -> Artifact:
     if _by_grub([pools]):
         note += f"\n# Without the first command where an alternative without GRUB takes the place of step {step}."
         install = [MUST_BE_READ, *install]
-    rollback = file.rollback
-    if _back(file):
-        end = rollback.split(" &&\n")[len(_back(file)) + 1 :]
-        rollback = f"# The way back of step {step} brought the file back before its reboot: a running server goes on.\n"
-        rollback += all_of([*_back(file), _start(file), *end])
     return replace(file, install=f"{note}\n{all_of(install)}", rollback=rollback, restart=Restart.NOTHING)
 
 
@@ -228,24 +244,29 @@ def _elsewhere(file: Artifact) -> Artifact:
 def _rebooted(pools: Artifact, changing: Sequence[Artifact]) -> Artifact:
     """The way back brings the files back before it reboots."""
     left = [file.step for file in changing if not _back(file)]
-    notes, first = _files_back(changing)
+    notes, first = _files_back(pools, changing)
     notes += [f"# Then the way back of step {step}: until that its server is on base pages." for step in left]
     return replace(pools, rollback="\n".join([*notes, all_of([*first, pools.rollback])]))
 
 
-def _files_back(changing: Sequence[Artifact]) -> tuple[list[str], list[str]]:
-    """Notes, and commands that bring the files back: those that are in force."""
-    notes, first = [], []
+def _files_back(pools: Artifact, changing: Sequence[Artifact]) -> tuple[list[str], list[str]]:
+    """Notes, and commands that bring the files back: those that are in force.
+
+    All are asked first, those of the pools too. What cannot be read, or was changed since, ends the way back before
+    anything changes: the server would not start after it.
+    """
+    notes, asks, then = [], [], []
     for file in changing:
-        if not (back := _back(file)):
-            continue
-        notes.append(f"# The file of step {file.step} comes back first: its server starts on the former pages.")
-        notes += [line for line in file.install.splitlines() if line.startswith("# another user")]
-        own, path = back[0].split(f" back {mark(file.content)} ", 1)
-        reads = f"{'' if own == INSTALLER else f'{own} run '}sh -c {_IS_PUT} {mark(file.content)} {path}"
-        # What cannot be read, or was changed since, ends the way back: the server would not start after it.
-        first.append(f'(\nis=$({reads}) &&\nif test "$is"; then\n{all_of(back)}\nfi\n)')
-    return notes, first
+        back = _back(file)
+        at = next((at for at, one in enumerate(back) if f" back {mark(file.content)} " in one), 0)
+        asks += [*back[:at], f"is{file.step}=$({_reads(file)})"]
+        if back:
+            notes.append(f"# The file of step {file.step} comes back first: its server starts on the former pages.")
+            notes += [line for line in file.install.splitlines() if line.startswith("# another user")]
+            then.append(f'{{ test -z "$is{file.step}" || {{\n{all_of(back[at:])}\n}}; }}')
+    own = re.findall(rf"{INSTALLER} back(?:-alone)? (\S+ \S+)", pools.rollback)
+    asks += [f"sh -c {_IS_PUT} {one} maybe > /dev/null" for one in own]
+    return notes, [*asks, *then]
 
 
 def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, runs: bool = False) -> Artifact:
@@ -270,8 +291,9 @@ def _started(pools: Artifact, changing: Sequence[Artifact], *, is_first: bool, r
         install = "\n".join([*notes, all_of([*([stops] if runs else []), install, *starts])])
     note = f"# This stops the server of step {of_steps}, whose way back starts it. In between it does not run."
     note += f"\n{_REQUIRE}" if "systemctl stop " in stops else ""
-    notes, first = _files_back(changing)
+    notes, first = _files_back(pools, changing)
     own, _, rest = pools.rollback.partition(" &&\n")  # a file of the pools that was edited stops no server either
+    stops = all_of([f'{{ test -z "$is{file.step}" || {_stop(file)}; }}' for file in changing])
     back = all_of([*first, f"{{\n{own}\n}}", f"{stops} && {{\n{rest}\n}}"])
     return replace(pools, install=install, rollback="\n".join([*notes, note, back]))
 

@@ -5,6 +5,7 @@ The commands run in a shell, with programs that play the node (:mod:`artifacts.n
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -151,6 +152,7 @@ class Node(Played):
         for name in self.of["old"]:
             (self.folder / name).mkdir()
             (self.folder / name / "postgresql.conf").touch()
+            (self.folder / name / "postmaster.opts").write_text("/bin/sh\n")
 
     def moved(self, text: str) -> str:
         text = re.sub(r"echo (\d+) > (/sys/\S+/nr_hugepages)", r"set_pages \1 \2", text)
@@ -263,8 +265,8 @@ def test_so_does_one_whose_pools_an_alternative_writes(
 def test_a_stop_that_did_not_stop_is_an_error(tmp_path: Path, status: int, stop: int, ends: int) -> None:
     """Found: where pg_ctl was not found, the server ran on and its pools were written under it."""
     node = Node(tmp_path, {"d0": (2 * MIB, 4)}, {"d0": (GIB, 4)}, "runtime", {"d0": None}, kept=False, is_root=True)
-    pg_ctl = f'#!/bin/sh\ncase " $* " in *" status "*) exit {status} ;; *" stop "*) exit {stop} ;; esac\n'
-    (tmp_path / "bin/pg_ctl").write_text(pg_ctl)
+    pg_ctl = f'case " $* " in *" status "*) exit {status} ;; *" -t 86400 "*" stop "*) exit {stop} ;; esac\nexit 9\n'
+    (tmp_path / "bin/pg_ctl").write_text(f"#!/bin/sh\n{pg_ctl}")
     command = node.moved(node.steps[0].install.rsplit(" &&\n", 1)[1])
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     done = subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True, env={"PATH": path})
@@ -369,7 +371,7 @@ def test_a_pod_needs_no_more_than_its_node_has(size: int, at: str) -> None:
     [
         (None, "", None),
         ("of the plan", "", True),
-        ("edited", "", True),
+        ("edited", "", None),
         ("", "", False),
         ("of another", "", False),
         ("", "/gone", None),
@@ -404,18 +406,41 @@ def test_the_way_back_of_pools_stops_where_a_file_cannot_be_read(
     assert ("back " in called.read_text() if called.exists() else False) is bool(comes_back)
 
 
-@pytest.mark.parametrize("edited", ["a/conf.d/a-hugepages.conf", "etc/systemd/system/hugeplan-hugepages.service"])
-def test_a_way_back_does_not_stop_a_server_where_a_file_was_edited(tmp_path: Path, edited: str) -> None:
-    """Found: it took the pages, and the file's own way back left the file as it was and the server down."""
-    node = Node(tmp_path, {"a": (2 * MIB, 2)}, {"a": (GIB, 2)}, "runtime", {"a": None}, kept=True, is_root=True)
-    for file in node.steps:
+@pytest.mark.parametrize(
+    "edited",
+    [
+        "a/conf.d/a-hugepages.conf",
+        "etc/systemd/system/hugeplan-hugepages.service",
+        "etc/tmpfiles.d/60-hugeplan.conf",
+        "a/postmaster.opts",
+        "etc/my.cnf.d/zz-mariadb-hugepages.cnf",
+    ],
+)
+def test_ways_back_leave_no_server_down_where_a_file_was_edited(tmp_path: Path, edited: str) -> None:
+    """Found: it took the pages, and the file's own way back left the file as it was and the server down. So it was
+    where pg_ctl would not start the server as it was, or where the file's own way back came after one that had failed.
+    """
+    name, engine, unit = ("mariadb", "mariadb", "mariadb.service") if "my.cnf" in edited else ("a", "postgresql", None)
+    node = Node(tmp_path, {name: (2 * MIB, 4)}, {name: (GIB, 6)}, "runtime", {name: unit}, kept=True, is_root=True,
+                engine=engine)  # fmt: skip
+    steps = [node.steps[0], node.all["tmpfiles"]] if "tmpfiles" in edited else node.steps
+    for file in steps:
         node.follow(file, file.install)
     with (tmp_path / edited).open("a") as text:
         text.write("# a comment of an operator\n")
     before = dict(node.of["running"])
-    with pytest.raises(AssertionError, match="assert 1 == 0"):
-        node.follow(node.steps[-1], node.steps[-1].rollback)
-    assert node.of["running"] == before
+    with subprocess.Popen(["/bin/sleep", "60"], cwd=tmp_path / name) as main:
+        (tmp_path / name / "postmaster.pid").write_text(f"{main.pid}\n")
+        with pytest.raises(AssertionError, match="assert 1 == 0"):
+            node.follow(steps[-1], steps[-1].rollback)
+        assert node.of["running"] == before
+        assert node.finds_pages(name)
+        for file in steps[-2::-1]:
+            with contextlib.suppress(AssertionError):
+                node.follow(file, file.rollback)
+        main.kill()
+    assert node.of["running"][name] is not None
+    assert node.finds_pages(name)
 
 
 def test_a_server_is_not_stopped_where_its_pools_cannot_be_written(tmp_path: Path) -> None:
@@ -437,7 +462,7 @@ def test_the_way_back_of_pools_brings_the_lines_back_that_an_earlier_one_left(tm
     auto, path = tmp_path / "a/postgresql.auto.conf", Path(own.path or "")
     kept = path.with_name(f"{path.name}.auto-{mark(own.content)}")
     kept.write_text("work_mem = '8MB'\n")
-    back = own.rollback[own.rollback.index(INSTALLER) :].partition(" &&\n")[0]
+    back = own.rollback[own.rollback.index(f"\n{INSTALLER} as postgres back") :].partition(" &&\n")[0]
     node.follow(own, back)
     assert not path.exists()
     node.follow(pools, pools.rollback)

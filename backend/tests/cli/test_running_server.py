@@ -595,6 +595,9 @@ def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
         ('"-D" "/d" "-c" "DateStyle=ISO"', "LD_LIBRARY_PATH=", True), ('"-D" "/d" "-c" "a=1\n2"', "TZ=UTC", False),
         (None, "TZ=UTC", False), ('"-D" "/d" "-c" "search_path="$user", public"', "TZ=UTC", False),
         ('"-D" "/d" "-c" "search_path="a" "', "TZ=UTC", False), ('"-D" "/d" "-c" "ident_file=" ""', "TZ=UTC", True),
+        ("", "PGDATA=/conf", False), ('"-c" "config_file=/c"', "PGDATA=/conf", False), ("", "PGDATA=HERE/", True),
+        ('"-D" "/d"', "PGDATA=/conf", True), ('"-D" "/dev/fd/7"', "TZ=UTC", False), ('"-c" "a=\\"', "TZ=UTC", False),
+        ('/gone "-D" "/d"', "TZ=UTC", False),
     ],
 )  # fmt: skip
 def test_what_pg_ctl_would_start_otherwise_is_not_restarted(
@@ -605,8 +608,9 @@ def test_what_pg_ctl_would_start_otherwise_is_not_restarted(
     (tmp_path / "as").write_text('#!/bin/sh\nshift\nexec "$@"\n')
     (tmp_path / "as").chmod(0o755)
     if words is not None:
-        (tmp_path / "postmaster.opts").write_text(f"/usr/bin/postgres {words}\n")
-    with subprocess.Popen(["/bin/sleep", "60"], env=dict([given.split("=")])) as main:
+        (tmp_path / "postmaster.opts").write_text(f"/bin/sh {words}".strip() + "\n")
+    given = given.replace("HERE", str(tmp_path))
+    with subprocess.Popen(["/bin/sleep", "60"], env=dict([given.split("=")]), cwd=tmp_path) as main:
         (tmp_path / "postmaster.pid").write_text(f"{main.pid}\n/d\n")
         done = subprocess.run(["/bin/sh", "-c", own.may_restart[0]], capture_output=True, text=True, check=False)
         main.kill()

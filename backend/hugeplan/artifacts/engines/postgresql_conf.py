@@ -43,16 +43,24 @@ _NAMES_FOLDER = shlex.quote(
 #: Whether the process $1, a service's main one, is the user $2's and works in the folder $3, as a postmaster does.
 _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1/cwd" -ef "$3"')
 #: Whether pg_ctl, which takes the words of the last start, starts the server of the folder $1 as it was: they are one
-#: line, which it reads after the stop, name no folder from where they were said, and no variable but those of now. Nor
-#: has one a quote or what a shell reads: it puts them into one.
+#: line, which it reads after the stop, of a program that is there, name no folder from where they were said, and no
+#: variable and no limit but those of now, nor is the folder of its files PGDATA's alone. Nor has one a quote or what a
+#: shell reads: it puts them into one. Where the server does not run, the words alone are asked, and with $2 nothing is.
 _STARTS_ALIKE = shlex.quote(
-    """{ test ! -e "$1/postmaster.pid" || test "$(grep -sc "" "$1/postmaster.opts")" = 1; }"""
-    """ && ! grep -sqE '[$`]|[^ ]"[^ ]|"-[EFOPTbeijlns]*D(" ")?([^/"]|/proc/)' "$1/postmaster.opts" """
-    """&& ! grep -sqiE '((config|hba|ident)[-_]file|data[-_]directory)=([^/"]|/proc/)' "$1/postmaster.opts" """
-    """&& ! { read -r pid < "$1/postmaster.pid" && tr '\\0' '\\n' < "/proc/$pid/environ"; } 2> /dev/null"""
-    """ | grep -E '^(PGPORT|LD_LIBRARY_PATH|LD_PRELOAD)=.' | grep -qvxF "$(env; echo PGPORT=5432)" || {"""
-    """ echo "pg_ctl would not start it as it was: start it with absolute folders, its port in its file, no"""
-    """ quote or dollar sign in its words, without LD_LIBRARY_PATH and LD_PRELOAD, then run this again" >&2; false; }"""
+    """opts=$1/postmaster.opts; stack() { sed -n 's/^Max stack size *\\([^ ]*\\).*/\\1/p' "/proc/$1/limits"; };"""
+    """ if { read -r pid < "$1/postmaster.pid" && kill -0 "$pid"; } 2> /dev/null; then"""
+    """ test ! -e "/proc/$pid/cwd" || test "/proc/$pid/cwd" -ef "$1"; else test -z "$2" || exit 0; pid=self; fi"""
+    """ && test "$(grep -sc "" "$opts")" = 1 && test -x "$(sed 's/ ".*//' "$opts")" """
+    """&& ! grep -qE '[$`\\]|[^ ]"[^ ]|"-[EFOPTbeijlns]*D(" ")?([^/"]|/(proc|dev)/)' "$opts" """
+    """&& ! grep -qiE '((config|hba|ident)[-_]file|data[-_]directory)=([^/"]|/(proc|dev)/)' "$opts" """
+    """&& all=$({ tr '\\0' '\\n' < "/proc/$pid/environ" || :; } 2> /dev/null) && ! printf '%s\\n' "$all" """
+    """| grep -E '^(PGPORT|LD_LIBRARY_PATH|LD_PRELOAD)=.' | grep -qvxF "$(env; echo PGPORT=5432)" """
+    """&& { grep -qE '"-[EFOPTbeijlns]*D' "$opts" || { test "$all" && {"""
+    """ ! data=$(printf '%s\\n' "$all" | grep ^PGDATA=) || test "${data#*=}" -ef "$1"; }; }; }"""
+    """ && test "$(stack "$pid")" = "$(stack self)" || {"""
+    """ echo "pg_ctl would not start it as it was: start it with -D, absolute folders, its port in its file, no"""
+    """ quote, backslash or dollar sign in its words, without LD_LIBRARY_PATH and LD_PRELOAD, and with this login's"""
+    """ limit of the stack (ulimit -s), then run this again" >&2; false; }"""
 )
 _NO_VARIABLES = "# The restart gives it no variables: what archive_command, for one, needs of them belongs in a file.\n"
 #: Services that run one PostgreSQL and nothing else; another may run a server only among others.
@@ -182,6 +190,11 @@ class _Commands:
         return [f"{{ {check} || {stopped} || {{ echo {said} >&2; false; }}; }}"]
 
     @property
+    def may_stop(self) -> list[str]:
+        """The same before a way back: what does not run may need it to start at all, and is asked before its start."""
+        return [f"{one} runs" if self.service is None else one for one in self.may_restart]
+
+    @property
     def auto_file(self) -> str:
         """What ALTER SYSTEM writes."""
         return f"{self.data}/postgresql.auto.conf"
@@ -191,8 +204,8 @@ class _Commands:
         """Through systemd where that runs it: a postmaster that pg_ctl starts is none of its service."""
         if self.service is not None:
             return f"systemctl restart {shlex.quote(self.service)}"
-        # A postmaster keeps what it was started with: its own log.
-        return f"{self.user} run {self.programs}pg_ctl -D {self.data} -l {self.data}/startup.log restart"
+        # A postmaster keeps what it was started with: its own log. Its checkpoint, or its recovery, may take hours.
+        return f"{self.user} run {self.programs}pg_ctl -D {self.data} -t 86400 -l {self.data}/startup.log restart"
 
 
 def _as(name: str | None, uid: int | None) -> str:
@@ -258,7 +271,8 @@ def _write(
     if resets:
         names = shlex.quote("|".join(by_file))
         resets.insert(0, f"{user} keep-lines {file} {names}")
-    lines_back = [f"{user} lines-back {file}"] * (server is not None)
+    back = [f"{user} lines-back {file}"] * (server is not None)
+    back += commands.may_restart if commands.service is None else []
     return Artifact(
         kind=kind,
         filename=name,
@@ -281,7 +295,7 @@ def _write(
             ]
         ),
         verify=all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'",
-        rollback=put_back(path, content, *lines_back, *commands.may_restart, commands.restart, user=user),
+        rollback=put_back(path, content, *back, commands.restart, first=commands.may_stop, user=user),
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )
