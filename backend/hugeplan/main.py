@@ -33,6 +33,7 @@ from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.benchmarks.router import router as benchmarks_router
 from hugeplan.db.engine import create_engine
 from hugeplan.db.maintenance import GONE_SECONDS, Maintenance, remove_gone
+from hugeplan.db.retention import LISTEN_SECONDS, listen
 from hugeplan.db.session import Database
 from hugeplan.documents.report import Report
 from hugeplan.events.delivery import deliver_forever
@@ -131,6 +132,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     runner: FleetPlanRunner = app.state.fleet_plan_runner
     work: Supervisor = app.state.background
     await writer.open(work)
+    work.start("listening", partial(listen, database), every=LISTEN_SECONDS)
     work.start("events", app.state.event_feed.run_forever)
     work.start("webhooks", partial(deliver_forever, database, Sender(settings.webhook_allowed_networks).post))
     maintenance = Maintenance(database, settings, app.state.metrics.note_retention)

@@ -22,6 +22,7 @@ OWNERS = {
     "machines": "access", "oidc_logins": "access", "tokens": "access",
     "run": "benchmarks", "events": "events", "webhook": "events", "fleet_plan": "fleet_plans",
     "node": "fleet", "report": "fleet", "sample": "fleet", "sealed_": "fleet", "plans_in_force": "fleet",
+    "listening": "fleet",
     "plans": "scenarios", "scenario": "scenarios", "trials": "trials",
 }  # fmt: skip
 #: Everybody's: migrations, partitions and retention know all tables.

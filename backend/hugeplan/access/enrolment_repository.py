@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import and_, delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import and_, delete, exists, func, or_, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import aliased
 
@@ -16,6 +16,7 @@ from hugeplan.access.recognition import Remembered
 from hugeplan.api.forwarded import limit_key
 from hugeplan.db.models import EnrolmentRequestRow, Machine, NodeRow, Token
 from hugeplan.db.models.access import IS_IN_FORCE
+from hugeplan.db.retention import LISTENING_SINCE
 from hugeplan.db.session import ReadSession, WriteSession
 
 MAX_REQUESTS_PER_MACHINE = 20
@@ -79,7 +80,8 @@ async def remembered(session: ReadSession, machine: Machine) -> Remembered:
         EnrolmentRequestRow.decision == "refused",
         *([EnrolmentRequestRow.decided_at > newest.created_at] if newest is not None else []),
     )
-    moments = [newest.created_at] if newest is not None else []
+    now, since = (await session.execute(text(f"SELECT now(), {LISTENING_SINCE}"))).one()
+    moments = [newest.created_at, newest.last_used_at] if newest is not None else []
     if node is not None:
         moments.append(node.last_report_at)
     return Remembered(
@@ -87,7 +89,7 @@ async def remembered(session: ReadSession, machine: Machine) -> Remembered:
         node_name=node.name if node else newest.name if newest else None,
         cpu_brand=node.cpu_brand if node else None,
         mem_total_bytes=node.mem_total_bytes if node else None,
-        heard_at=max(moments) if moments else None,
+        silent_for=now - max(since, *filter(None, moments)) if moments else None,
         has_usable_token=newest is not None and newest.revoked_at is None,
         was_one_refused=bool(await session.scalar(select(refused))),
     )

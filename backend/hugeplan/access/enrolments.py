@@ -201,7 +201,6 @@ async def _how_known(session: WriteSession, attempt: _Attempt, machine: Machine 
     judgement = recognition.judge(
         recognition.Asked(name, attempt.hints, body.cpu_brand, body.mem_total_bytes),
         known,
-        now,
         attempt.silence,
     )
     if not judgement.is_recognised:
@@ -222,7 +221,7 @@ def _not_recognised(
     else:
         reason = f"its agent was heard less than {wait_seconds:.0f} s before it may be replaced"
         detail = (
-            f"This machine has enrolled before, and its agent was heard a moment ago. It can enrol in"
+            f"This machine has enrolled before, and its agent was heard a moment ago, or could not be. It can enrol in"
             f" {wait_seconds:.0f} s if that agent stays silent, or at once: hugeplan enrolment approve."
         )
         headers = {"Retry-After": str(int(wait_seconds) + 1)}

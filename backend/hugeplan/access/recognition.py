@@ -8,7 +8,7 @@ and that the agent that is known has fallen silent. A living agent can so never 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from hugeplan.access.machines import Hints, is_same
@@ -31,7 +31,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is known of the machine. ``heard_at`` is when its agent was last heard, or got its token.
+    """What is known of the machine. ``silent_for``: since its agent was heard, or got its token, or could be heard.
 
     ``was_one_refused``: since then an administrator turned away somebody who says to be it, and who may come with
     another claim.
@@ -41,7 +41,7 @@ class Remembered:
     node_name: str | None
     cpu_brand: str | None
     mem_total_bytes: int | None
-    heard_at: datetime | None
+    silent_for: timedelta | None
     has_usable_token: bool
     was_one_refused: bool = False
 
@@ -59,7 +59,7 @@ class Judgement:
         return not self.doubts and self.wait_seconds <= 0
 
 
-def judge(asked: Asked, known: Remembered, now: datetime, silence: timedelta) -> Judgement:
+def judge(asked: Asked, known: Remembered, silence: timedelta) -> Judgement:
     """Compare a machine that asks with the known one that its id and hardware belong to."""
     hints, machine = asked.hints, known.machine
     because = []
@@ -84,7 +84,7 @@ def judge(asked: Asked, known: Remembered, now: datetime, silence: timedelta) ->
         ratio = asked.mem_total_bytes / known.mem_total_bytes
         if abs(ratio - 1) > MEMORY_TOLERANCE:
             doubts.append(f"its memory is {asked.mem_total_bytes} bytes, and was {known.mem_total_bytes}")
-    wait = timedelta() if known.heard_at is None else known.heard_at + silence - now
+    wait = timedelta() if known.silent_for is None else silence - known.silent_for
     return Judgement(tuple(because), tuple(doubts), max(0.0, wait.total_seconds()))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import text
 
-from hugeplan.db.session import ReadSession
+from hugeplan.db.session import Database, ReadSession
 from hugeplan.settings import Settings
 
 MAX_CLOCK_DIFFERENCE: Final = timedelta(minutes=10)
@@ -22,6 +22,29 @@ HEARD_WITHIN: Final = timedelta(days=1)
 MAX_SAMPLE_AGE: Final = timedelta(days=1)
 ALWAYS_DAYS: Final = 2
 """So many days may go in any round: the usual round takes one, also where little is kept."""
+
+LISTEN_SECONDS: Final = 10.0
+_NO_GAP: Final = "now() - l.until < interval '30 seconds'"
+LISTENING_SINCE: Final = f"coalesce((SELECT l.since FROM listening l WHERE {_NO_GAP}), now())"  # noqa: S608 - constants
+"""Since when agents can be heard without a gap, by PostgreSQL's clock, whatever process they come to: silence counts
+from then. A gap is an outage of the service or of PostgreSQL, a restored backup, and a step of PostgreSQL's clock."""
+HEARD_AT: Final = f"""
+greatest(last_report_at, {LISTENING_SINCE},
+    (SELECT max(t.last_used_at) FROM tokens t WHERE t.machine_id = nodes.machine_id))
+"""  # noqa: S608 - constants
+"""The moment from which a node is silent. Its last report is by the clock of the service, its token's by PostgreSQL's:
+neither of them that is behind makes it silent."""
+_LISTEN: Final = f"""
+INSERT INTO listening AS l VALUES (true, now(), now()) ON CONFLICT (is_one) DO UPDATE SET until = now(),
+    since = CASE WHEN {_NO_GAP} THEN least(l.since, now()) ELSE now() END
+"""  # noqa: S608 - constants
+
+
+async def listen(database: Database) -> None:
+    """Note that agents are heard now."""
+    async with database.write() as session:
+        await session.execute(text(_LISTEN))
+
 
 # A machine has one vote with its clones (whose ids have a ~), as one token makes many of them. Machines of this last
 # day have one only where there is no other.
@@ -227,10 +250,11 @@ _RUNS_PAST_BOUND: Final = _DELETE_RUNS.format(
 )
 
 
-# Nobody asked for this deletion, so the audit log says why the node is gone.
+# After a gap each has a day to be heard. Nobody asked for this deletion, so the audit log says why the node is gone.
 _DELETE_SILENT_NODES = f"""
 WITH gone AS (
-    {batch("nodes", "last_report_at < :before")} RETURNING id, name, last_report_at
+    {batch("nodes", f"last_report_at < :before AND {LISTENING_SINCE} < now() - interval '1 day'")}
+    RETURNING id, name, last_report_at
 )
 INSERT INTO audit_events (at, actor_name, action, subject_kind, subject_id, detail)
 SELECT :now, 'retention', 'nodes_delete', 'nodes', CAST(id AS text),

@@ -46,7 +46,9 @@ async def test_who_reads_much_has_few_connections_and_keeps_nobody_waiting_for_a
         written = await asyncio.create_task(planner.post("/api/v1/scenarios", json=body))
         assert written.status_code == 201, written.text
         assert (await asyncio.create_task(service.client().get("/readyz"))).status_code == 200
-        assert pool.checkedout() - before <= 1 + 2
+        async with asyncio.timeout(10):
+            while pool.checkedout() - before > 1 + 2:  # background work has one for a moment
+                await asyncio.sleep(0.01)
         asked.append(asyncio.create_task(ask(admin, "another")))
         while service.app.state.intake.connections._of_all.turn("reads").asked < 5:
             await asyncio.sleep(0.01)

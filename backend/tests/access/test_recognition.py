@@ -22,7 +22,6 @@ from hugeplan.db.models import EnrolmentRequestRow, Machine
 API = "/api/v1"
 ENROL = f"{API}/enrolments"
 BOOT, OTHER_BOOT = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
-NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 SILENCE = timedelta(seconds=150)
 MAC, OTHER_MAC = "a" * 64, "b" * 64
 
@@ -42,9 +41,13 @@ async def silent(service: Service) -> None:
     """As if the machine's agent had last been heard an hour ago."""
     async with service.database.write() as session:
         await session.execute(
-            text("UPDATE tokens SET created_at = created_at - interval '1 hour' WHERE role = 'agent'")
+            text(
+                "UPDATE tokens SET created_at = created_at - interval '1 hour',"
+                " last_used_at = last_used_at - interval '1 hour' WHERE role = 'agent'"
+            )
         )
         await session.execute(text("UPDATE nodes SET last_report_at = last_report_at - interval '1 hour'"))
+    await service.listens(hours=1)
 
 
 @pytest.fixture
@@ -103,6 +106,28 @@ class TestAReplacement:
         assert 1 <= int(answer.headers["Retry-After"]) <= 151
         assert (await service.client(enrolled).post(f"{API}/reports", json=made)).status_code in {200, 201}
         assert len(await requests(admin)) == 1
+
+    @pytest.mark.parametrize(
+        "cause",
+        [
+            "UPDATE listening SET since = now()",  # away for longer than an agent may be silent
+            "UPDATE listening SET until = now() - interval '1 minute'",  # PostgreSQL is back, or its clock has moved
+            "DELETE FROM listening",
+            "UPDATE tokens SET last_used_at = now()",  # the clock of the service that takes its reports is behind
+        ],
+    )
+    async def test_of_an_agent_that_could_not_be_heard_waits_as_long(
+        self, service: Service, enroller: httpx.AsyncClient, enrolled: str, cause: str
+    ) -> None:
+        async with service.database.write() as session:
+            await session.execute(text(cause))
+        answer = await enroller.post(ENROL, json=asking())
+        assert_problem(answer, 409, "conflict")
+        assert 140 <= int(answer.headers["Retry-After"]) <= 151
+        made = report(machine_id=MACHINE_ID, node_name="db-7")
+        assert (await service.client(enrolled).post(f"{API}/reports", json=made)).status_code in {200, 201}
+        await silent(service)
+        assert (await enroller.post(ENROL, json=asking())).status_code == 201
 
     @pytest.mark.usefixtures("enrolled")
     async def test_of_a_machine_whose_name_another_has_enrols_by_itself_too(
@@ -297,23 +322,23 @@ class TestAnEnrolmentToken:
 
 def known(**changed: Any) -> Remembered:
     machine = Machine(boot_id=BOOT, mac_sha256=[MAC], boots_interleaved=changed.pop("boots_interleaved", False))
-    facts = {"node_name": "n", "cpu_brand": "c", "mem_total_bytes": 10**9, "heard_at": NOW - timedelta(hours=1)}
+    facts = {"node_name": "n", "cpu_brand": "c", "mem_total_bytes": 10**9, "silent_for": timedelta(hours=1)}
     return Remembered(machine=machine, has_usable_token=True, **(facts | changed))
 
 
 def test_interleaved_boots_are_a_doubt() -> None:
     asked = Asked("n", Hints(boot_id=BOOT), "c", 10**9)
-    assert judge(asked, known(), NOW, SILENCE).is_recognised
-    assert judge(asked, known(boots_interleaved=True), NOW, SILENCE).doubts
+    assert judge(asked, known(), SILENCE).is_recognised
+    assert judge(asked, known(boots_interleaved=True), SILENCE).doubts
 
 
 @pytest.mark.parametrize(("bytes_", "is_recognised"), [(10**9 + 10**7, True), (9 * 10**8, False), (None, True)])
 def test_another_kernel_may_leave_a_little_more_memory(bytes_: int | None, is_recognised: bool) -> None:
-    judged = judge(Asked("n", Hints(boot_id=BOOT), None, bytes_), known(), NOW, SILENCE)
+    judged = judge(Asked("n", Hints(boot_id=BOOT), None, bytes_), known(), SILENCE)
     assert judged.is_recognised is is_recognised
 
 
 def test_the_wait_ends_with_the_silence() -> None:
-    asked, heard = Asked("n", Hints(boot_id=BOOT)), known(heard_at=NOW - timedelta(seconds=100))
-    assert judge(asked, heard, NOW, SILENCE).wait_seconds == 50
-    assert judge(asked, heard, NOW + timedelta(seconds=50), SILENCE).is_recognised
+    asked = Asked("n", Hints(boot_id=BOOT))
+    assert judge(asked, known(silent_for=timedelta(seconds=100)), SILENCE).wait_seconds == 50
+    assert judge(asked, known(silent_for=SILENCE), SILENCE).is_recognised

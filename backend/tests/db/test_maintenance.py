@@ -22,6 +22,7 @@ from hugeplan.api.background import Supervisor
 from hugeplan.db import maintenance, migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.models import Machine
+from hugeplan.db.retention import listen
 from hugeplan.db.session import Database
 from hugeplan.fleet.ingest.incoming import read_report
 from hugeplan.fleet.ingest.writer import ReportWriter
@@ -182,9 +183,15 @@ async def test_a_node_that_is_silent_for_long_goes_and_the_audit_log_says_so(fre
     limited = settings.model_copy(update={"silent_node_retention_days": 60})
     await maintenance.maintain(database, limited, NOW + timedelta(days=59))
     assert await rows(database, "SELECT count(*) FROM nodes") == [(1,)]
-    await maintenance.maintain(database, limited, NOW + timedelta(days=61))
+    for since, until, left in ((30, 1, 1), (20, 0, 1), (30, 0, 0)):  # hours ago; the service was away, or began late
+        async with database.write() as session:
+            values = "INSERT INTO listening VALUES (true, now() - :since * :hour, now() - :until * :hour)"
+            await session.execute(text("DELETE FROM listening"))
+            await session.execute(text(values), {"since": since, "until": until, "hour": timedelta(hours=1)})
+        await listen(database)
+        await maintenance.maintain(database, limited, NOW + timedelta(days=61))
+        assert await rows(database, "SELECT count(*) FROM nodes") == [(left,)]
     await maintenance.maintain(database, limited, NOW + timedelta(days=62))
-    assert await rows(database, "SELECT count(*) FROM nodes") == [(0,)]
     written = "SELECT actor_name, action, subject_kind, subject_id, detail ->> 'name' FROM audit_events"
     assert await rows(database, written) == [("retention", "nodes_delete", "nodes", node_id, name)]
 

@@ -45,11 +45,11 @@ async def names(service: Service) -> dict[str, str]:
 
 
 async def heard_before(service: Service, machine_id: str, hours: float) -> None:
-    statement = (
-        "UPDATE nodes SET last_report_at = last_report_at - make_interval(hours => :hours) WHERE machine_id = :m"
-    )
+    await service.listens()
     async with service.database.write() as session:
-        await session.execute(text(statement), {"hours": hours, "m": machine_id})
+        for table, heard_at in (("nodes", "last_report_at"), ("tokens", "last_used_at")):
+            statement = f"UPDATE {table} SET {heard_at} = {heard_at} - make_interval(hours => :hours)"
+            await session.execute(text(f"{statement} WHERE machine_id = :m"), {"hours": hours, "m": machine_id})
 
 
 async def test_a_name_that_a_page_shows_as_anothers_is_written_out(service: Service) -> None:
@@ -154,6 +154,7 @@ async def test_names_that_only_begin_alike_are_not_read(
     async with await AsyncConnection.connect(worker_database) as connection:
         await connection.execute("TRUNCATE nodes CASCADE")  # no dead rows of other tests
     await send(service, FIRST, "n")
+    await heard_before(service, FIRST, 48)
     copies = (
         "INSERT INTO nodes SELECT (jsonb_populate_record(n, jsonb_build_object('id', gen_random_uuid(), 'machine_id',"
         f" md5(CAST(i AS text)), 'name', {has}))).* FROM nodes n, generate_series(1, 5000) i"
@@ -162,9 +163,9 @@ async def test_names_that_only_begin_alike_are_not_read(
     async with await Connection.connect(worker_database, autocommit=True) as connection:
         for statement in (copies, "VACUUM ANALYZE nodes", "BEGIN"):
             await connection.execute(statement)
-        now = datetime.now(UTC) + (timedelta() if is_alive else timedelta(days=2))
+        await connection.execute("UPDATE listening SET since = now() - make_interval(days => %s)", [2 * (not is_alive)])
         (before,) = await (await connection.execute(read)).fetchone() or (0,)
-        shown = await settle(Exchange(connection, None), [Claim(now, OTHER, says)], now)
+        shown = await settle(Exchange(connection, None), [Claim(datetime.now(UTC), OTHER, says)])
         (after,) = await (await connection.execute(read)).fetchone() or (0,)
     is_held = says not in {"cn-y.10.9.9.9", "10"} and "(machine" not in has
     is_refused = is_held and (is_alive or says == "cn-y")  # as many as that give nothing up
@@ -182,6 +183,27 @@ async def test_a_machine_that_is_set_up_anew_gets_the_name_of_one_that_is_gone(s
     for _ in range(2):
         assert await names(service) == {FIRST: f"prod-db (machine {FIRST[:8]})", OTHER: "prod-db"}
         await send(service, FIRST, "prod-db")
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "UPDATE listening SET since = now() - interval '23 hours'",  # away for a day
+        "UPDATE listening SET until = now() - interval '1 minute'",  # PostgreSQL is back, or its clock has moved
+        "UPDATE tokens SET last_used_at = now()",  # the clock of the service that takes its reports is behind
+    ],
+)
+async def test_a_machine_that_could_not_be_heard_keeps_its_name_as_long(service: Service, cause: str) -> None:
+    await send(service, FIRST, "prod-db")
+    await send(service, OTHER, "web-7")
+    await heard_before(service, FIRST, 30)
+    async with service.database.write() as session:
+        await session.execute(text(cause))
+    await send(service, OTHER, "prod-db")
+    assert await names(service) == {FIRST: "prod-db", OTHER: f"prod-db (machine {OTHER[:8]})"}
+    await heard_before(service, FIRST, 2 * 24)
+    await send(service, OTHER, "prod-db")
+    assert (await names(service))[OTHER] == "prod-db"
 
 
 async def test_silent_machines_give_a_name_up_once(service: Service) -> None:

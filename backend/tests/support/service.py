@@ -77,6 +77,13 @@ class Service:
             ):
                 await session.execute(delete(table))
 
+    async def listens(self, hours: float = 48) -> None:
+        """As if it had heard agents for so long without a gap."""
+        since = "INSERT INTO listening VALUES (true, now() - make_interval(mins => :m), now())"
+        same = "ON CONFLICT (is_one) DO UPDATE SET since = excluded.since, until = excluded.until"
+        async with self.database.write() as session:
+            await session.execute(text(f"{since} {same}"), {"m": 60 * hours})
+
     async def token(self, role: Role, *, machine_id: str | None = None, expires_in: timedelta | None = None) -> str:
         """A new token of a role."""
         async with self.database.write() as session:

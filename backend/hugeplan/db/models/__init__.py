@@ -13,6 +13,7 @@ from hugeplan.db.models.access import (
 from hugeplan.db.models.benchmarks import RunRow, RunWinsRow
 from hugeplan.db.models.fleet import (
     EventRow,
+    ListeningRow,
     NodeFindingRow,
     NodeRow,
     NodeStateRow,
@@ -40,6 +41,7 @@ __all__ = [
     "FleetPlanGroupRow",
     "FleetPlanNodeRow",
     "FleetPlanRow",
+    "ListeningRow",
     "LoginLink",
     "Machine",
     "NodeFindingRow",

@@ -89,6 +89,16 @@ class NodeRow(Base):
     own_tried_at: Mapped[datetime | None]
 
 
+class ListeningRow(Base):
+    """Since when agents have been heard without a gap, and until when: one row (hugeplan.db.retention)."""
+
+    __tablename__ = "listening"
+
+    is_one: Mapped[bool] = mapped_column(primary_key=True)
+    since: Mapped[datetime]
+    until: Mapped[datetime]
+
+
 class NodeStateRow(Base):
     """What a node's newest report says, where its document does not, and what was measured, beside the narrow row.
 

@@ -205,8 +205,7 @@ class Batch:
             rows = [{"id": node.id, "name": node.name} for node in lost.values()]
             await self._exchange.run([(statements.RENAME_NODES, [to_json(rows)])])
         if claims:
-            now = max(incoming.received_at for incoming in self._incoming)
-            self._shown |= await names.settle(self._exchange, claims, now)
+            self._shown |= await names.settle(self._exchange, claims)
         for machine_id, node in self._nodes.items():
             node.shown = self._shown_of(machine_id)
 

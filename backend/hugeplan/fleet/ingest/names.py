@@ -17,7 +17,7 @@ from hugeplan.fleet.ingest import statements
 from hugeplan.planner.host_names import HostNames
 
 HELD: Final = timedelta(days=1)
-"""How long a machine that is silent keeps its name from another that says the same."""
+"""How long a machine that is silent, while it could be heard, keeps its name from another that says the same."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,7 +39,7 @@ class _Held:
     is_alive: bool
 
 
-async def settle(exchange: Exchange, claims: Collection[Claim], now: datetime) -> dict[tuple[str, str], str]:
+async def settle(exchange: Exchange, claims: Collection[Claim]) -> dict[tuple[str, str], str]:
     """How machines are shown that say a name they do not have, by machine and name.
 
     A machine that has a name keeps it as long as it reports; all others are told apart from it, and wait for nobody. So
@@ -47,11 +47,11 @@ async def settle(exchange: Exchange, claims: Collection[Claim], now: datetime) -
     In a transaction, which others that settle free names wait for.
     """
     shown = {(claim.machine_id, claim.name): told_apart(claim.name, claim.machine_id) for claim in claims}
-    held = await _read(exchange, sorted(claims), now)
+    held = await _read(exchange, sorted(claims))
     free = [claim for claim in sorted(claims) if _may_have(_others(claim, held))]
     if free:
         await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
-        held = await _read(exchange, free, now)
+        held = await _read(exchange, free)
     former: set[_Held] = set()
     for claim in free:
         others = [one for one in _others(claim, held) if one not in former]
@@ -62,10 +62,10 @@ async def settle(exchange: Exchange, claims: Collection[Claim], now: datetime) -
     return shown
 
 
-async def _read(exchange: Exchange, claims: Sequence[Claim], now: datetime) -> HostNames[_Held]:
+async def _read(exchange: Exchange, claims: Sequence[Claim]) -> HostNames[_Held]:
     """Who has the names that machines say."""
     said = [texts(claim.name for claim in claims), texts(claim.machine_id for claim in claims)]
-    (found,) = await exchange.run([(statements.NAMESAKES, [*said, (now - HELD).isoformat().encode()])])
+    (found,) = await exchange.run([(statements.NAMESAKES, [*said, f"{HELD.total_seconds()} seconds".encode()])])
     held = HostNames[_Held]()
     for name, node_id, machine, is_alive in {tuple((value or b"").decode() for value in row) for row in found}:
         held.add(name, _Held(name, machine, UUID(node_id), is_alive == "t"))

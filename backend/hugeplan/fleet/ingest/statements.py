@@ -13,6 +13,7 @@ from hugeplan.benchmarks.records import RunRecord, WinsRecord
 from hugeplan.db.base import Base
 from hugeplan.db.exchange import Statement
 from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, RunRow, RunWinsRow, SampleHourRow, SampleRow
+from hugeplan.db.retention import HEARD_AT
 from hugeplan.events import records as events
 
 _DIALECT: Final = make_url("postgresql://").get_dialect()()
@@ -75,15 +76,15 @@ for it in line, such as the many changes of one planner."""
 LOCK_NAMES: Final = Statement("SELECT pg_advisory_xact_lock($1::bigint)")
 MOST_NAMESAKES: Final = 16
 NAMESAKES: Final = Statement(f"""
-SELECT n.name, n.id, n.machine_id, n.last_report_at > $3::timestamptz
+SELECT n.name, n.id, n.machine_id, n.heard_at > now() - $3::interval
 FROM unnest($1::text[], $2::text[]) AS c(said, machine_id), LATERAL (
     SELECT lower(said) AS whole, CASE WHEN said !~ '^[0-9]+([.]|$)| ' THEN split_part(lower(said), '.', 1) END AS host
 ) s, LATERAL (
-    SELECT * FROM (
+    SELECT nodes.*, {HEARD_AT} AS heard_at FROM (
         SELECT * FROM nodes WHERE lower(name) IN (whole, host)
         UNION ALL SELECT * FROM nodes
         WHERE split_part(lower(name), '.', 1) = host AND whole = host AND strpos(name, ' ') = 0
-    ) n WHERE n.machine_id <> c.machine_id LIMIT {MOST_NAMESAKES}
+    ) nodes WHERE nodes.machine_id <> c.machine_id LIMIT {MOST_NAMESAKES}
 ) n
 """)  # noqa: S608 - constants
 """Of each name that a machine says the other nodes that have it, as names of one host are compared
