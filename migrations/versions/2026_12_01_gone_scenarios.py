@@ -1,4 +1,7 @@
-"""A scenario is gone at once; what was made of it goes in small parts. What summaries add up is bounded per node."""
+"""A scenario is gone at once; what was made of it goes in small parts. What summaries add up is bounded per node.
+
+``listening`` says since when agents are heard without a gap: the service's own silence is nobody else's.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,10 @@ def upgrade() -> None:
         "DELETE FROM run_wins w USING (SELECT node_id, run_id FROM run_wins GROUP BY node_id, run_id"
         " HAVING count(*) > 21) many WHERE w.node_id = many.node_id AND w.run_id = many.run_id"
     )
+    op.execute(
+        "CREATE TABLE listening (is_one boolean NOT NULL, since timestamptz NOT NULL, until timestamptz NOT NULL,"
+        " CONSTRAINT pk_listening PRIMARY KEY (is_one))"
+    )
 
 
 def downgrade() -> None:
@@ -31,3 +38,4 @@ def downgrade() -> None:
     op.execute(f"DELETE FROM plans WHERE state = 'draft' AND scenario_id IN ({gone})")  # noqa: S608 - a constant
     op.execute("DELETE FROM scenarios WHERE is_gone")
     op.execute("ALTER TABLE scenarios DROP COLUMN is_gone")
+    op.execute("DROP TABLE listening")
