@@ -151,6 +151,8 @@ async def test_a_plan_whose_node_has_another_name_becomes_stale(
         now = "db-1 (machine 00000000)"
         async with machines.service.database.write() as session:
             await session.execute(text("UPDATE nodes SET last_report_at = last_report_at - interval '2 days'"))
+            await session.execute(text("UPDATE tokens SET last_used_at = last_used_at - interval '2 days'"))
+        await machines.service.listens(hours=48)
     else:
         await machines.say(1, now)
     await machines.say(2, "db-1")
