@@ -49,7 +49,8 @@ _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1
 _STARTS_ALIKE = shlex.quote(
     """opts=$1/postmaster.opts; stack() { sed -n 's/^Max stack size *\\([^ ]*\\).*/\\1/p' "/proc/$1/limits"; };"""
     """ if { read -r pid < "$1/postmaster.pid" && kill -0 "$pid"; } 2> /dev/null; then"""
-    """ test ! -e "/proc/$pid/cwd" || test "/proc/$pid/cwd" -ef "$1"; else test -z "$2" || exit 0; pid=self; fi"""
+    """ test ! -e "/proc/$pid/cwd" || test "/proc/$pid/cwd" -ef "$1"; else"""
+    """ test -z "$2" && test -e "$opts" || exit 0; pid=self; fi"""
     """ && test "$(grep -sc "" "$opts")" = 1 && test -x "$(sed 's/ ".*//' "$opts")" """
     """&& ! grep -qE '[$`\\]|[^ ]"[^ ]|"-[EFOPTbeijlns]*D(" ")?([^/"]|/(proc|dev)/)' "$opts" """
     """&& ! grep -qiE '((config|hba|ident)[-_]file|data[-_]directory)=([^/"]|/(proc|dev)/)' "$opts" """
