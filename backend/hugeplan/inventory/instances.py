@@ -22,6 +22,8 @@ _MAX_NAME: Final = 200
 _PROBED: Final = DemandContext(mem_total_bytes=16 * GIB)  # of any memory: some engines take a share of it
 MAX_DATABASES: Final = 256
 """Of a node in one plan: as many as a scenario has."""
+TIMES_ITS_LIMITS: Final = 4
+"""A database that may need more than so many times its limits counts with these alone."""
 
 
 def free_name(used: set[str], *names: str) -> str:
@@ -43,8 +45,8 @@ def free_name(used: set[str], *names: str) -> str:
 def within_most(node: FoundNode) -> tuple[FoundNode, tuple[FoundDatabase, ...]]:
     """The node with the databases that a plan takes, namespaces in turn and pods whole, and those that are left out.
 
-    Huge pages of a pod that is left out stay its own. What no plan takes, and what is larger than all memory of the
-    node, is left out where there are databases of other namespaces.
+    Huge pages of a pod that is left out stay its own. What no plan takes, and what is larger than the node or than its
+    limits, is left out where there are databases of other namespaces.
     """
     several = len({found.namespace for found in node.databases}) > 1
     odd = {id(found) for found in node.databases if several and _is_odd(found, node.facts)}
@@ -73,7 +75,7 @@ def within_most(node: FoundNode) -> tuple[FoundNode, tuple[FoundDatabase, ...]]:
     notes = [
         f"databases {named(dict.fromkeys(found.subject for found in ones))}: {why}, so they count as workloads"
         for ones, why in (
-            ([found for found in left if id(found) in odd], "larger than the node, or set as no plan takes it"),
+            ([found for found in left if id(found) in odd], "beyond node or limits, or set as no plan takes it"),
             ([found for found in left if id(found) not in odd], f"more than the {MAX_DATABASES} that a plan takes"),
         )
         if ones
@@ -92,12 +94,18 @@ def within_most(node: FoundNode) -> tuple[FoundNode, tuple[FoundDatabase, ...]]:
 
 
 def _is_odd(found: FoundDatabase, facts: NodeFacts) -> bool:
-    """Whether no plan takes a database, or it is larger than all memory of the node."""
-    context = DemandContext.of_node(facts)
+    """Whether no plan takes a database, or it may need more than the node has, or many times what its pod may have.
+
+    With all of its connections at work. That comes to more than the limits of many a real server, but not far.
+    """
+    room, limit = facts.mem_total_bytes, found.memory_limit_bytes
+    if limit is not None:
+        room = min(room, TIMES_ITS_LIMITS * (limit + sum((found.huge_pages_limit_bytes or {}).values())))
     try:
-        return demand_of(found.instance, facts.base_page_bytes, context).segment_bytes > facts.mem_total_bytes
+        need = demand_of(found.instance, facts.base_page_bytes, DemandContext.of_node(facts))
     except PlannerError:
         return True
+    return need.without_connections_bytes + (need.connections or 0) * (need.private_bytes_per_connection or 0) > room
 
 
 def database_instance(

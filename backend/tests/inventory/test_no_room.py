@@ -189,6 +189,29 @@ def test_after_the_patches_no_pod_asks_for_pages_that_are_not_reserved(case: str
     assert all(count * 2**21 <= one.planned_bytes[2**21] for count in told), told
 
 
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        ({"max_connections": "32768"}, "1Gi"),
+        ({"max_connections": "32768"}, None),
+        ({"max_connections": "11500"}, "1Gi"),
+        ({"shared_buffers": "60GB"}, "1Gi"),
+        ({"shared_buffers": "99GB"}, None),
+    ],
+)
+def test_a_pod_that_asks_for_more_than_it_can_have_takes_no_files_from_others(
+    settings: dict[str, str], limit: str | None
+) -> None:
+    limits = {"memory": limit} if limit else {}
+    odd = postgres("x", "a", settings, namespace="other", limits=limits)
+    found = answered(node("a"), node("b"), postgres("db-0", "a", SMALL), postgres("db-1", "b", SMALL), odd)
+    assert reasons(found, force=True) == [None, None]
+    assert [each.fits for each in found.nodes] == [True, True]
+    documents, _ = scenarios(found)
+    assert sorted(one["name"] for _, document in documents for one in document["databases"]) == ["db-0", "db-1"]
+    assert "databases other/x: beyond node or limits" in inventory_text(found)
+
+
 @pytest.mark.parametrize("name", ["Bad_Name", "a..b", "good"])
 def test_a_pod_whose_label_no_object_can_have_takes_no_files_from_others(name: str) -> None:
     """Found: the node by itself patched the object in all its pods, and the other's scenario had base pages for it."""
