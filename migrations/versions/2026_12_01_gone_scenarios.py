@@ -1,4 +1,5 @@
-"""A scenario is gone at once; what was made of it goes in small parts. What summaries add up is bounded per node.
+"""A scenario is gone at once; what was made of it goes in small parts. What summaries add up is bounded per node, and
+deliveries to webhooks have turns.
 
 ``listening`` says since when agents are heard without a gap: the service's own silence is nobody else's.
 """
@@ -11,6 +12,11 @@ revision = "0034_gone_scenarios"
 down_revision = "0033_own_tried"
 branch_labels = None
 depends_on = None
+
+
+def _index(columns: str, condition: str) -> None:
+    name = "_".join(("ix_webhook_deliveries", *columns.split(", ")))
+    op.execute(f"CREATE INDEX {name} ON webhook_deliveries ({columns}) WHERE {condition}")
 
 
 def upgrade() -> None:
@@ -30,6 +36,11 @@ def upgrade() -> None:
         "CREATE TABLE listening (is_one boolean NOT NULL, since timestamptz NOT NULL, until timestamptz NOT NULL,"
         " CONSTRAINT pk_listening PRIMARY KEY (is_one))"
     )
+    op.execute("ALTER TABLE webhook_deliveries ADD COLUMN turn bigint NOT NULL DEFAULT 0")
+    op.execute("DROP INDEX ix_webhook_deliveries_next_attempt_at, ix_webhook_deliveries_webhook_id")
+    _index("webhook_id, turn, event_id", "finished_at IS NULL")
+    _index("webhook_id, next_attempt_at", "finished_at IS NULL")
+    _index("webhook_id, attempts", "NOT delivered")
 
 
 def downgrade() -> None:
@@ -39,3 +50,7 @@ def downgrade() -> None:
     op.execute("DELETE FROM scenarios WHERE is_gone")
     op.execute("ALTER TABLE scenarios DROP COLUMN is_gone")
     op.execute("DROP TABLE listening")
+    op.execute("ALTER TABLE webhook_deliveries DROP COLUMN turn")
+    op.execute("DROP INDEX ix_webhook_deliveries_webhook_id_next_attempt_at, ix_webhook_deliveries_webhook_id_attempts")
+    _index("next_attempt_at", "finished_at IS NULL")
+    _index("webhook_id", "NOT delivered")

@@ -23,6 +23,8 @@ from sqlalchemy import Row, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.db.session import Database, WriteSession
+from hugeplan.events import repository
+from hugeplan.events.records import MOST_EVENTS
 from hugeplan.events.sending import TIMEOUT_SECONDS, Outcome
 from hugeplan.planner.printable import printable
 
@@ -41,63 +43,62 @@ Send = Callable[[str, bytes, Mapping[str, str]], Awaitable[Outcome]]
 
 _logger = logging.getLogger(__name__)
 
-_QUEUE = """
+# What goes first is known when it is queued, so that of millions that wait none is read but what is taken. A node's
+# first event within a day goes before another's second, so that one with many holds back no other. One token makes
+# thousands of nodes: those of the last day, and clones, begin where others are after an hour's bound of events.
+_QUEUE = f"""
 WITH due AS (
     SELECT id, kinds, last_event_id FROM webhooks
     WHERE last_event_id < (SELECT max(id) FROM events) FOR UPDATE SKIP LOCKED
-),
-new AS (
-    SELECT d.id AS webhook_id, e.id AS event_id FROM due d JOIN events e ON e.id > d.last_event_id
-    WHERE d.kinds = '[]'::jsonb OR d.kinds ? e.kind
+), a_day_ago AS MATERIALIZED (
+    SELECT coalesce((SELECT id FROM events WHERE at <= now() - interval '1 day' ORDER BY at DESC LIMIT 1), 0) AS id
+), new AS MATERIALIZED (
+    SELECT e.id, e.kind, CASE WHEN n.first_report_at > e.at - interval '1 day' OR strpos(n.machine_id, '~') > 0
+        THEN {MOST_EVENTS[0][1]} ELSE 0 END + earlier.number AS turn
+    FROM events e LEFT JOIN nodes n ON n.id = e.node_id, LATERAL (SELECT count(*) AS number FROM (
+        SELECT FROM events o WHERE o.node_id = e.node_id AND o.id < e.id AND o.id > (SELECT id FROM a_day_ago)
+        LIMIT {MOST_EVENTS[0][1]}
+    ) o) earlier
+    WHERE e.id > (SELECT min(last_event_id) FROM due)
 ), queued AS (
-    INSERT INTO webhook_deliveries (webhook_id, event_id, attempts, next_attempt_at, delivered)
-    SELECT webhook_id, event_id, 0, now(), false FROM new ON CONFLICT DO NOTHING
+    INSERT INTO webhook_deliveries (webhook_id, event_id, attempts, turn, next_attempt_at, delivered)
+    SELECT due.id, new.id, 0, new.turn, now(), false FROM due JOIN new ON new.id > due.last_event_id
+    WHERE due.kinds = '[]'::jsonb OR due.kinds ? new.kind ON CONFLICT DO NOTHING
 )
 UPDATE webhooks w SET last_event_id = greatest(w.last_event_id, (SELECT coalesce(max(id), 0) FROM events))
 FROM due WHERE due.id = w.id
-"""
+"""  # noqa: S608 - a constant
 _DUE = """
-SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE finished_at IS NULL AND next_attempt_at <= now()
+SELECT w.id FROM webhooks w, LATERAL (
+    SELECT FROM webhook_deliveries d
+    WHERE d.webhook_id = w.id AND d.finished_at IS NULL AND d.next_attempt_at <= now()
+    ORDER BY d.next_attempt_at LIMIT 1
+) one
 """
 # Taken for as long as an attempt may last, in a transaction that ends before the attempt: a receiver that hangs holds
 # no connection and no lock. A sender that dies leaves its rows to the next when their lease has run out.
-# Machines take turns, a machine with its clones, so that one with many events holds back no other. Of very many events
-# the oldest and the newest are looked at: all of them took a second for 100,000.
 _TAKE = """
-WITH pending AS NOT MATERIALIZED (
-    SELECT event_id, attempts FROM webhook_deliveries
+WITH due AS (
+    SELECT event_id FROM webhook_deliveries
     WHERE webhook_id = :webhook_id AND finished_at IS NULL AND next_attempt_at <= now()
-), seen AS (
-    (SELECT * FROM pending ORDER BY attempts, event_id LIMIT 1000)
-    UNION (SELECT * FROM pending ORDER BY event_id DESC LIMIT 1000)
-), turns AS (
-    SELECT s.*, row_number() OVER (
-        PARTITION BY coalesce(split_part(n.machine_id, '~', 1), CAST(e.node_id AS text)) ORDER BY s.attempts, s.event_id
-    ) AS turn
-    FROM seen s JOIN LATERAL (SELECT node_id FROM events WHERE id = s.event_id LIMIT 1) e ON true
-    LEFT JOIN nodes n ON n.id = e.node_id
-    ORDER BY turn, attempts, event_id LIMIT 200
-), due AS (
-    SELECT d.webhook_id, d.event_id, t.turn FROM webhook_deliveries d JOIN turns t USING (event_id)
-    WHERE d.webhook_id = :webhook_id AND d.finished_at IS NULL AND d.next_attempt_at <= now()
-    ORDER BY t.turn, d.attempts, d.event_id LIMIT :limit FOR UPDATE OF d SKIP LOCKED
+    ORDER BY turn, event_id LIMIT :limit FOR UPDATE SKIP LOCKED
 ), taken AS (
     UPDATE webhook_deliveries d SET next_attempt_at = now() + make_interval(secs => :lease) FROM due
-    WHERE d.webhook_id = due.webhook_id AND d.event_id = due.event_id
-    RETURNING d.webhook_id, d.event_id, d.attempts, due.turn
+    WHERE d.webhook_id = :webhook_id AND d.event_id = due.event_id
+    RETURNING d.webhook_id, d.event_id, d.attempts, d.turn
 )
 SELECT d.webhook_id, d.event_id, d.attempts, w.url, w.secret, w.format, e.at, e.kind, e.node_id, e.node_name, e.code,
     e.subject, e.state, e.previous_state, e.text
 FROM taken d JOIN webhooks w ON w.id = d.webhook_id JOIN events e ON e.id = d.event_id
-ORDER BY d.turn, d.attempts, d.event_id
+ORDER BY d.turn, d.event_id
 """
 _RELEASE = """
 UPDATE webhook_deliveries SET next_attempt_at = now()
 WHERE webhook_id = :webhook_id AND event_id = ANY(:event_ids) AND finished_at IS NULL
 """
 _NOTE = """
-UPDATE webhook_deliveries SET attempts = attempts + 1, next_attempt_at = :next, finished_at = :finished,
-    delivered = :delivered, last_status = :status, last_error = :error
+UPDATE webhook_deliveries SET attempts = attempts + 1, turn = turn + 1, next_attempt_at = :next,
+    finished_at = :finished, delivered = :delivered, last_status = :status, last_error = :error
 WHERE webhook_id = :webhook_id AND event_id = :event_id
 """
 
@@ -176,6 +177,7 @@ class Courier:
         limit = 1 if webhook_id in self._away else _BATCH
         values = {"webhook_id": webhook_id, "limit": limit, "lease": LEASE_SECONDS}
         async with self._write() as session:
+            await session.execute(text(repository.NO_SORT))
             rows = (await session.execute(text(_TAKE), values)).all()
         left = [row.event_id for row in rows]
         try:

@@ -70,7 +70,7 @@ class WebhookWrite(RequestModel):
 
 
 class Webhook(ResponseModel):
-    """A receiver of events. ``pending`` are events on their way, ``failed`` those given up."""
+    """A receiver of events. ``pending`` are events on their way, ``failed`` those given up; 2,000 are counted."""
 
     id: UUID
     name: str

@@ -7816,7 +7816,7 @@ export interface components {
         };
         /**
          * Webhook
-         * @description A receiver of events. ``pending`` are events on their way, ``failed`` those given up.
+         * @description A receiver of events. ``pending`` are events on their way, ``failed`` those given up; 2,000 are counted.
          */
         Webhook: {
             /**

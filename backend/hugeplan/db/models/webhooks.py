@@ -32,18 +32,20 @@ class WebhookRow(Base):
 
 
 class WebhookDeliveryRow(Base):
-    """One event on its way to one receiver. ``finished_at`` with ``delivered`` false: given up."""
+    """One event on its way to one receiver. ``finished_at`` with ``delivered`` false: given up. Low turns go first."""
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (
-        Index(None, "next_attempt_at", postgresql_where=text("finished_at IS NULL")),
+        Index(None, "webhook_id", "next_attempt_at", postgresql_where=text("finished_at IS NULL")),
+        Index(None, "webhook_id", "turn", "event_id", postgresql_where=text("finished_at IS NULL")),
         Index(None, "finished_at"),
-        Index(None, "webhook_id", postgresql_where=text("NOT delivered")),
+        Index(None, "webhook_id", "attempts", postgresql_where=text("NOT delivered")),
     )
 
     webhook_id: Mapped[UUID] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"), primary_key=True)
     event_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     attempts: Mapped[int]
+    turn: Mapped[int] = mapped_column(server_default=text("0"))
     next_attempt_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
     delivered: Mapped[bool]
