@@ -144,6 +144,7 @@ def old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, str, dict
     yield "report_references", f"{FORGET_REFERENCES} AND r.made_at < :before LIMIT :limit)", documents
     yield "webhook_deliveries", batch("webhook_deliveries", "finished_at < :before"), events
     yield "events", batch("events", "at < :before"), events
+    yield "webhook_deliveries", _PAST_EVENTS, {}
     yield "runs", _OLD_RUNS, before(settings.run_retention_days)
     yield "runs", _RUNS_PAST_BOUND, {"most": settings.max_runs_per_node}
     if settings.silent_node_retention_days:
@@ -156,6 +157,14 @@ def old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, str, dict
     yield "tokens", batch("tokens", _OLD_TOKENS), tokens
     longest = max(getattr(settings, name) for name in Settings.model_fields if name.endswith("_retention_days"))
     yield "machines", batch("machines", _FORGOTTEN_MACHINES), before(longest)
+
+
+# Nobody can send them any more: they are given up, which is said.
+_PENDING: Final = "finished_at IS NULL AND event_id < (SELECT min(id) FROM events)"
+_PAST_EVENTS: Final = f"""
+UPDATE webhook_deliveries SET finished_at = now(), last_error = 'the event is past its retention'
+WHERE ctid IN (SELECT ctid FROM webhook_deliveries WHERE {_PENDING} LIMIT :limit) AND ({_PENDING})
+"""  # noqa: S608 - constants
 
 
 # A clone's last token says that the one that was copied to it is not its own: without it, that one would be again.
