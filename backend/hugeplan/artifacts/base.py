@@ -22,12 +22,6 @@ from hugeplan.planner.units import format_kubernetes_bytes
 
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,199}")
 _KIND: Final = re.compile(r"[a-z0-9_-]{1,100}")
-#: A check of plans that were kept up to 2026-12-01, outside of a container, by a client that refuses nobody.
-_ASKED_BY_ROOT: Final = re.compile(
-    r'(?!kubectl |# in a pod|# what makes its pods|\{ test "\$\(id -u\)" != 0)'
-    r".*(?:\$\((?:mariadb|mysql|psql|redis-cli) |db2set |sqlplus )",
-    re.S,
-)
 
 
 class Restart(StrEnum):
@@ -91,11 +85,9 @@ Renderer = Callable[[Plan, PlanRequest], Iterable[Artifact]]
 
 
 def flaw(artifact: Artifact) -> str | None:
-    """Why a file is not handed out whoever rendered it: a name that is a path, a character that has no place there, or
-    a check in which root believes a server.
+    """Why a file is not handed out whoever rendered it: a name that is a path, a character that has no place there.
 
-    None for a sound one. Stored files and those of a plan document are asked too: an older renderer made them, and a
-    mend of a command reaches no file that was kept.
+    None for a sound one. Stored files and those of a plan document are asked too: an older renderer made them.
     """
     if not _KIND.fullmatch(artifact.kind):
         return f"the kind {quoted(artifact.kind)} is not lower-case letters, digits, - and _"
@@ -107,8 +99,6 @@ def flaw(artifact: Artifact) -> str | None:
         if not line.isprintable():
             bad = next(c for c in line if not c.isprintable())
             return f"{artifact.kind}: the file holds the character U+{ord(bad):04X}"
-    if _ASKED_BY_ROOT.match(artifact.verify):
-        return f"{artifact.kind}: its check has root ask a server, whose user may answer with what root runs or reads"
     return None
 
 

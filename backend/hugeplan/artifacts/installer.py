@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -23,6 +23,18 @@ def text() -> str:
 def is_needed(artifacts: Iterable[Artifact]) -> bool:
     """Whether a command of these files calls the program."""
     return any(a.kind not in _CARRY and INSTALLER in a.install + a.verify + a.rollback for a in artifacts)
+
+
+def outdated(artifacts: Sequence[Artifact]) -> str | None:
+    """Why kept files for a node are not handed out: an older renderer made them. Root runs their commands, and what was
+    mended since (who is asked as root, whose programs run, with which rights) reaches no file that was kept."""
+    on_node = [a.filename for a in artifacts if a.kind not in _CARRY and (a.path or "").startswith("/")]
+    kept = iter(
+        "\n".join(a.content for a in artifacts if a.kind == KIND).split("\n")
+    )  # with lines that say of what plan
+    if not on_node or all(line in kept for line in text().split("\n")):
+        return None
+    return f"{on_node[0]}: an older release made it, and its commands were mended since"
 
 
 def render() -> Artifact:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hugeplan.artifacts import Artifact, Platform, outside, refused, render, withheld
+from hugeplan.artifacts import Artifact, Platform, installer, outside, refused, render, withheld
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
@@ -86,6 +86,8 @@ def rendered(document: PlanDocument, platform: str | None, *, force: bool) -> tu
         return render(document.plan, document.request, chosen, force=force)
     if chosen is not None:
         raise InputError("--platform: this document of the service has no request; write one with hugeplan plan --json")
+    if (why_not := installer.outdated(document.artifacts)) is not None:
+        raise InputError(f"{why_not}; plan the scenario again")
     return document.artifacts
 
 

@@ -17,7 +17,7 @@ import msgspec
 from hugeplan import __version__
 from hugeplan.access.service import Actor
 from hugeplan.api.schemas import JsonObject
-from hugeplan.artifacts import Artifact, Restart, files_key, outside, withheld
+from hugeplan.artifacts import Artifact, Restart, files_key, installer, outside, withheld
 from hugeplan.artifacts.base import flaw, slug
 from hugeplan.artifacts.bundle import as_zip, bundle, changes
 from hugeplan.artifacts.provenance import Provenance, with_provenance
@@ -191,7 +191,8 @@ def _unsound(row: PlanRow) -> str | None:
     # A plan of another version's form has its files alone.
     node, databases = row.plan.get("node"), (row.request or {}).get("databases")
     found = None if node is None else outside.refused_names(str(node), databases or ())
-    flaws = (flaw(artifact) for artifact in _rendered(row))
+    files = _rendered(row)
+    flaws = (installer.outdated(files), *map(flaw, files))
     return found or next((f"{flaw}; plan the scenario again." for flaw in flaws if flaw is not None), None)
 
 

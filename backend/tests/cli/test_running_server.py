@@ -612,7 +612,7 @@ def test_what_pg_ctl_would_start_otherwise_is_not_restarted(
     given = given.replace("HERE", str(tmp_path))
     with subprocess.Popen(["/bin/sleep", "60"], env=dict([given.split("=")]), cwd=tmp_path) as main:
         (tmp_path / "postmaster.pid").write_text(f"{main.pid}\n/d\n")
-        done = subprocess.run(["/bin/sh", "-c", own.may_restart[0]], capture_output=True, text=True, check=False)
+        done = subprocess.run(["/bin/sh", "-c", here(own.may_restart[0])], capture_output=True, text=True, check=False)
         main.kill()
     assert (done.returncode == 0, bool(done.stderr)) == (is_right, not is_right), done.stderr
 

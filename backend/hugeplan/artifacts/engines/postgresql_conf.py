@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, as_user, mark, one_line, put, put_back, slug
+from hugeplan.artifacts.base import INSTALLER, Artifact, Restart, all_of, as_user, mark, one_line, put, put_back, slug
 from hugeplan.artifacts.engines.common import (
     changed_settings,
     commented,
@@ -42,27 +42,6 @@ _NAMES_FOLDER = shlex.quote(
 )
 #: Whether the process $1, a service's main one, is the user $2's and works in the folder $3, as a postmaster does.
 _IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1/cwd" -ef "$3"')
-#: Whether pg_ctl, which takes the words of the last start, starts the server of the folder $1 as it was: they are one
-#: line, which it reads after the stop, of a program that is there, name no folder from where they were said, and no
-#: variable and no limit but those of now, nor is the folder of its files PGDATA's alone. Nor has one a quote or what a
-#: shell reads: it puts them into one. Where the server does not run, the words alone are asked, and with $2 nothing is.
-_STARTS_ALIKE = shlex.quote(
-    """opts=$1/postmaster.opts; stack() { sed -n 's/^Max stack size *\\([^ ]*\\).*/\\1/p' "/proc/$1/limits"; };"""
-    """ if { read -r pid < "$1/postmaster.pid" && kill -0 "$pid"; } 2> /dev/null; then"""
-    """ test ! -e "/proc/$pid/cwd" || test "/proc/$pid/cwd" -ef "$1"; else"""
-    """ test -z "$2" && test -e "$opts" || exit 0; pid=self; fi"""
-    """ && test "$(grep -sc "" "$opts")" = 1 && test -x "$(sed 's/ ".*//' "$opts")" """
-    """&& ! grep -qE '[$`\\]|[^ ]"[^ ]|"-[EFOPTbeijlns]*D(" ")?([^/"]|/(proc|dev)/)' "$opts" """
-    """&& ! grep -qiE '((config|hba|ident)[-_]file|data[-_]directory)=([^/"]|/(proc|dev)/)' "$opts" """
-    """&& all=$({ tr '\\0' '\\n' < "/proc/$pid/environ" || :; } 2> /dev/null) && ! printf '%s\\n' "$all" """
-    """| grep -E '^(PGPORT|LD_LIBRARY_PATH|LD_PRELOAD)=.' | grep -qvxF "$(env; echo PGPORT=5432)" """
-    """&& { grep -qE '"-[EFOPTbeijlns]*D' "$opts" || { test "$all" && {"""
-    """ ! data=$(printf '%s\\n' "$all" | grep ^PGDATA=) || test "${data#*=}" -ef "$1"; }; }; }"""
-    """ && test "$(stack "$pid")" = "$(stack self)" || {"""
-    """ echo "pg_ctl would not start it as it was: start it with -D, absolute folders, its port in its file, no"""
-    """ quote, backslash or dollar sign in its words, without LD_LIBRARY_PATH and LD_PRELOAD, and with this login's"""
-    """ limit of the stack (ulimit -s), then run this again" >&2; false; }"""
-)
 _NO_VARIABLES = "# The restart gives it no variables: what archive_command, for one, needs of them belongs in a file.\n"
 #: Services that run one PostgreSQL and nothing else; another may run a server only among others.
 _USUAL = re.compile(r"edb|.*(?:postgres|pgsql)")
@@ -180,7 +159,7 @@ class _Commands:
         One that is stopped has no main process, and interrupts nobody when it starts. Without a service: pg_ctl.
         """
         if self.service is None:  # and in no cluster
-            return [f"{self.user} run {self.programs}sh -c {_STARTS_ALIKE} sh {self.data}"] * self.is_named
+            return [f"{self.user} run {self.programs}{INSTALLER} starts-alike {self.data}"] * self.is_named
         if _USUAL.match(self.service):
             return []
         service = shlex.quote(self.service)
