@@ -110,6 +110,7 @@ async def drift(
 ) -> Page[NodeDrift]:
     """Nodes with a plan in force beside their pools, by name; without ``matching``, only those that differ."""
     read_bytes: Counter[UUID] = Counter()
+    selector = await selector.once(session)
 
     async def read(after: str | None, rows: int) -> Sequence[Any]:
         key = decode_cursor(after, str, UUID)

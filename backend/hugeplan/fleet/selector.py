@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
-from uuid import UUID
 
 from fastapi import Depends, Query
 from pydantic import Field, PrivateAttr
-from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, exists, func, literal, select
+from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, any_, cast, exists, func, select
 from sqlalchemy.orm import aliased
 
 from hugeplan.api.schemas import Label, RequestModel, Word
@@ -44,13 +43,14 @@ class NodeSelector(RequestModel):
     plan_state: PlanState | None = Field(default=None, description="The node beside its plan in force")
     stale: bool | None = None
     synthetic: bool | None = None
-    _ids: list[UUID] | None = PrivateAttr(None)
+    _ids: str | None = PrivateAttr(None)
 
     async def once(self, session: ReadSession) -> Self:
         """The same nodes for several statements. All labels of the fleet are read for those that have one: once."""
         found = self.model_copy()
         if self.labels:
-            found._ids = list(await session.scalars(select(NodeRow.id).where(*conditions(self))))
+            ids = select(func.coalesce(func.string_agg(cast(NodeRow.id, Text), ","), ""))
+            found._ids = await session.scalar(ids.where(*conditions(self)))  # one text: 20,000 values take 0.1 s here
         return found
 
 
@@ -90,7 +90,7 @@ Selected = Annotated[NodeSelector, Depends(_from_query)]
 def conditions(selector: NodeSelector, now: datetime | None = None) -> list[ColumnElement[bool]]:
     """The conditions on ``nodes``."""
     if selector._ids is not None:
-        return [NodeRow.id == any_(literal(selector._ids, ARRAY(Uuid)))]
+        return [NodeRow.id == any_(cast(func.string_to_array(selector._ids, ","), ARRAY(Uuid)))]
     found: list[ColumnElement[bool]] = []
     if selector.q:
         found.append(func.lower(NodeRow.name).contains(selector.q.lower(), autoescape=True))
