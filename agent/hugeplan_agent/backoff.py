@@ -7,7 +7,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 BASE_SECONDS = 1.0
-CAP_SECONDS = 120.0  # less than the silence after which an agent may be replaced (docs/adr/0029)
+CAP_SECONDS = 300.0
 MAX_RETRY_AFTER_SECONDS = 3600.0
 
 

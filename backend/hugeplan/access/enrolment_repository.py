@@ -89,7 +89,8 @@ async def remembered(session: ReadSession, machine: Machine) -> Remembered:
         node_name=node.name if node else newest.name if newest else None,
         cpu_brand=node.cpu_brand if node else None,
         mem_total_bytes=node.mem_total_bytes if node else None,
-        silent_for=now - max(since, *filter(None, moments)) if moments else None,
+        silent_for=now - max(filter(None, moments)) if moments else None,
+        heard_for=now - since,
         has_usable_token=newest is not None and newest.revoked_at is None,
         was_one_refused=bool(await session.scalar(select(refused))),
     )

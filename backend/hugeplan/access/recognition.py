@@ -31,7 +31,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is known of the machine. ``silent_for``: since its agent was heard, or got its token, or could be heard.
+    """What is known of the machine. ``silent_for``: since its agent was heard, or got its token; ``heard_for``: for how
+    long the service has heard agents without a gap.
 
     ``was_one_refused``: since then an administrator turned away somebody who says to be it, and who may come with
     another claim.
@@ -44,6 +45,7 @@ class Remembered:
     silent_for: timedelta | None
     has_usable_token: bool
     was_one_refused: bool = False
+    heard_for: timedelta = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ def judge(asked: Asked, known: Remembered, silence: timedelta) -> Judgement:
         ratio = asked.mem_total_bytes / known.mem_total_bytes
         if abs(ratio - 1) > MEMORY_TOLERANCE:
             doubts.append(f"its memory is {asked.mem_total_bytes} bytes, and was {known.mem_total_bytes}")
-    wait = timedelta() if known.silent_for is None else silence - known.silent_for
+    # Behind a gap agents come back late: each waits up to 300 s after its last failure.
+    wait = timedelta() if known.silent_for is None else max(silence - known.silent_for, 3 * silence - known.heard_for)
     return Judgement(tuple(because), tuple(doubts), max(0.0, wait.total_seconds()))
 
 
