@@ -131,7 +131,7 @@ class TestFiles:
         limits = {"memory": "1Gi", "hugepages-2Mi": "8400Mi"}
         pair = [postgres_pod(f"pg-{i}", f"db-{i}", {"shared_buffers": "8GB"}, limits=limits) for i in range(2)]
         nodes = [node(f"db-{i}", pools={"2Mi": "8400Mi", "1Gi": "0"}) for i in range(2)]
-        more = postgres_pod("x-0", "db-1", {"config_file": "/x"}, limits={"memory": "64Mi"}, namespace="evil")
+        more = postgres_pod("x-0", "db-1", {"config_file": "/x"}, limits={"memory": "256Mi"}, namespace="evil")
         cluster, out = tmp_path / "cluster.json", tmp_path / "out"
         cluster.write_text(listing(*nodes, *pair, more))
         assert main(["import", "kubernetes", str(cluster), "--out", str(out)]) == 0
